@@ -1,0 +1,277 @@
+"""What a backbone is: the operations that the four modules ask of a model, closed-form or chat.
+
+Each operation takes one request, which holds all that the paper lets it see and nothing more, and
+returns an `Outcome`: a value, or the reason why there is none. Operations are coroutines, so that those
+of a chat model can wait side by side; a backbone that never waits is driven by `run_now`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from voville_env.core.codes import Decision, Instruction, Rule
+from voville_env.errors import LifecycleError
+from voville_env.observation import Context, Cue, Observation, Peer
+from voville_env.policy import PersonaCard
+
+from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction, Verdict
+
+T = TypeVar("T")
+
+
+class Failure(StrEnum):
+    """Why an operation has no value."""
+
+    MALFORMED = "malformed"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    FILTERED = "filtered"
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """What an operation returned: exactly one of a value and a failure."""
+
+    value: T | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """A scalar from 1 to 100 and its one-sentence reason."""
+
+    value: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class PeerScore:
+    """The compliance share of the people observed, 1 to 100, and the counts behind it."""
+
+    value: int
+    n_observed: int
+    n_complying: int
+
+
+@dataclass(frozen=True)
+class LegitimacyScore:
+    """Legitimacy from 1 to 100, and a sentence on each of its three criteria."""
+
+    value: int
+    necessity: str
+    proportionality: str
+    alternatives: str
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What the model says before the gate is enforced."""
+
+    decision: Decision
+    justification: str
+    confidence: int
+
+
+@dataclass(frozen=True)
+class Escape:
+    """What the planner knows of the ways to safety (requirement C-34).
+
+    Attributes:
+        lawful_steps: Steps of the lawful way; None where there is none.
+        lawful_wait_steps: Steps spent at its next red signal.
+        shortest_steps: Steps of the shortest way that may break the traffic rules.
+        meets_rules: Whether a rule in question lies on that shortest way.
+    """
+
+    lawful_steps: int | None
+    lawful_wait_steps: int
+    shortest_steps: int | None
+    meets_rules: bool
+
+    @property
+    def lawful_is_as_quick(self) -> bool:
+        """Whether the lawful way, waits included, takes no longer than the shortest."""
+        if self.lawful_steps is None or self.shortest_steps is None:
+            return False
+        return self.lawful_steps + self.lawful_wait_steps <= self.shortest_steps
+
+
+@dataclass(frozen=True)
+class PerceptionRequest:
+    """PerceiveContext: the raw observation and the person."""
+
+    observation: Observation
+    persona: PersonaCard
+
+
+@dataclass(frozen=True)
+class RiskRequest:
+    """AssessRisk: the context, the person, and whether the officer near let them pass before."""
+
+    context: Context
+    persona: PersonaCard
+    rules: tuple[Rule, ...]
+    passage_granted: bool
+
+
+@dataclass(frozen=True)
+class EmpiricalRequest:
+    """AssessEmpirical: the people in view and the rules, without any persona."""
+
+    peers: tuple[Peer, ...]
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class NormativeRequest:
+    """AssessNormative: the context and the person with their personal rules."""
+
+    context: Context
+    persona: PersonaCard
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class BenefitRequest:
+    """AssessBenefit: the cues and the person."""
+
+    cues: tuple[Cue, ...]
+    persona: PersonaCard
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class LegitimacyRequest:
+    """AssessLegitimacy: the current cues and the ways to safety; neither peers nor memory."""
+
+    cues: tuple[Cue, ...]
+    persona: PersonaCard
+    rules: tuple[Rule, ...]
+    escape: Escape | None
+
+
+@dataclass(frozen=True)
+class VerdictRequest:
+    """GenerateVerdict: the assessment, the gate, and any live instruction (requirement C-18)."""
+
+    assessment: Assessment
+    persona: PersonaCard
+    rules: tuple[Rule, ...]
+    gate: GateMode
+    threshold: int
+    officer_in_sight: bool
+    instruction: Instruction
+    prior_justifications: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ActionRequest:
+    """EmulateAction: the verdict, the situation it is carried out in, and the person."""
+
+    verdict: Verdict
+    context: Context
+    persona: PersonaCard
+
+
+@dataclass(frozen=True)
+class OutcomeRequest:
+    """PropagateOutcome: the verdict, what was done about it, and the authority's reaction."""
+
+    verdict: Verdict
+    actions: tuple[TimedAction, ...]
+    moved: bool
+    sanctioned: bool
+
+
+class Backbone(Protocol):
+    """Answers the nine operations of a decision.
+
+    Attributes:
+        name: Shown in records.
+        concurrent: Whether operations wait for something, so that it pays to run them side by side.
+    """
+
+    name: str
+    concurrent: bool
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies the backbone, JSON-ready."""
+        ...
+
+    async def perceive_context(self, request: PerceptionRequest) -> Outcome[Context]:
+        """Turns an observation into the context record."""
+        ...
+
+    async def assess_risk(self, request: RiskRequest) -> Outcome[Score]:
+        """Perceived risk of a sanction."""
+        ...
+
+    async def assess_empirical(self, request: EmpiricalRequest) -> Outcome[PeerScore]:
+        """Share of the observed people who keep the rule."""
+        ...
+
+    async def assess_normative(self, request: NormativeRequest) -> Outcome[Score]:
+        """Second-order belief that one ought to keep the rule."""
+        ...
+
+    async def assess_benefit(self, request: BenefitRequest) -> Outcome[Score]:
+        """Utility of breaking the rule."""
+        ...
+
+    async def assess_legitimacy(self, request: LegitimacyRequest) -> Outcome[LegitimacyScore]:
+        """Necessity, proportionality and absence of alternatives."""
+        ...
+
+    async def generate_verdict(self, request: VerdictRequest) -> Outcome[Opinion]:
+        """Comply or violate, with a justification."""
+        ...
+
+    async def emulate_action(self, request: ActionRequest) -> Outcome[tuple[TimedAction, ...]]:
+        """A verdict as a list of concrete actions."""
+        ...
+
+    async def propagate_outcome(self, request: OutcomeRequest) -> Outcome[OutcomeNote]:
+        """An act as others see it."""
+        ...
+
+
+def run_now(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine that never waits, without an event loop.
+
+    Args:
+        work: Such as a decision on a backbone whose `concurrent` is False.
+
+    Returns:
+        Its result.
+
+    Raises:
+        LifecycleError: If it waits for something.
+    """
+    try:
+        work.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    work.close()
+    raise LifecycleError("this backbone waits for a model: await act_async() instead of act()")
+
+
+async def run_all(works: Iterable[Coroutine[Any, Any, T]], *, side_by_side: bool) -> list[T]:
+    """Runs coroutines and collects their results in order.
+
+    Args:
+        works: What to run.
+        side_by_side: Together on the running event loop, or one after the other.
+
+    Returns:
+        One result each.
+    """
+    if side_by_side:
+        return list(await asyncio.gather(*works))
+    return [await work for work in works]

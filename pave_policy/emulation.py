@@ -1,0 +1,127 @@
+"""Emulation, the fourth PAVE module: from a verdict to a way, an action list and what others see.
+
+The planner carries out the route; the action list is its surface form (requirement C-74). A violation
+is scoped: the plan may break the rules that the verdict targets and no other (paper section 3.4).
+"""
+
+from __future__ import annotations
+
+from voville_env.core.codes import TRIGGER_RELEVANT, CueType, Route, Rule, rule_bits
+from voville_env.observation import Context
+from voville_env.policy import PersonaCard
+
+from pave_policy.backbone import ActionRequest, Backbone, OutcomeRequest
+from pave_policy.phrases import BREAKING, SEEN_BREAKING, listed
+from pave_policy.records import OutcomeNote, Plan, Style, TimedAction, Verdict
+
+
+def route_for(verdict: Verdict) -> Route:
+    """Which rules the way of a verdict keeps.
+
+    Args:
+        verdict: The verdict.
+
+    Returns:
+        Lawful when complying; otherwise the way that waives the traffic rules, or all rules where the
+        verdict targets any other.
+    """
+    if not verdict.violates:
+        return Route.LAWFUL
+    beyond_traffic = rule_bits(verdict.rules) & ~TRIGGER_RELEVANT
+    return Route.UNRESTRICTED if beyond_traffic else Route.SCOPED
+
+
+def style_for(context: Context) -> Style:
+    """How an act is carried out: people run from a hazard and walk otherwise.
+
+    Args:
+        context: The perceived context.
+
+    Returns:
+        The style.
+    """
+    flees = any(cue.type is CueType.FIRE for cue in context.situational_cues)
+    return Style.RUN if flees else Style.WALK
+
+
+def template_actions(verdict: Verdict, context: Context) -> tuple[TimedAction, ...]:
+    """A plain action list for one tick: two entries of five seconds.
+
+    Args:
+        verdict: The verdict.
+        context: The perceived context.
+
+    Returns:
+        The entries.
+    """
+    pace = "run" if style_for(context) is Style.RUN else "walk"
+    target = "the safe zone" if context.escaping else "the destination"
+    if verdict.violates:
+        first = f"Look around, then {' and '.join(BREAKING[rule] for rule in verdict.rules)}"
+        second = f"{pace.capitalize()} on towards {target}, breaking nothing else"
+    else:
+        first = f"Keep to {listed(verdict.rules)}"
+        second = f"{pace.capitalize()} along the lawful way towards {target}, waiting where it must"
+    return (TimedAction(text=first, seconds=5), TimedAction(text=second, seconds=5))
+
+
+def template_note(request: OutcomeRequest) -> OutcomeNote:
+    """A plain observer's note.
+
+    Args:
+        request: The act.
+
+    Returns:
+        The note.
+    """
+    verdict = request.verdict
+    broke = verdict.violates and request.moved
+    if broke:
+        behavior = f"A person {' and '.join(SEEN_BREAKING[rule] for rule in verdict.rules[:2])}."
+    elif request.moved:
+        behavior = f"A person walks on and keeps to {listed(verdict.rules[:2])}."
+    else:
+        behavior = f"A person stays where they are and keeps to {listed(verdict.rules[:2])}."
+    outcome = "authority issued sanction" if request.sanctioned else "no authority reaction"
+    return OutcomeNote(
+        observed_behavior=behavior, observed_outcome=outcome, rule_followed=not broke
+    )
+
+
+async def emulate(
+    backbone: Backbone, verdict: Verdict, context: Context, persona: PersonaCard
+) -> Plan:
+    """Turns a verdict into a plan for the tick.
+
+    Args:
+        backbone: Who words the action list; a plain list stands in where that fails.
+        verdict: The verdict.
+        context: The perceived context.
+        persona: The person.
+
+    Returns:
+        The plan.
+    """
+    outcome = await backbone.emulate_action(ActionRequest(verdict, context, persona))
+    actions = outcome.value
+    may_break: tuple[Rule, ...] = verdict.rules if verdict.violates else ()
+    return Plan(
+        route=route_for(verdict),
+        may_break=may_break,
+        style=style_for(context),
+        actions=template_actions(verdict, context) if actions is None else actions,
+    )
+
+
+async def propagate(backbone: Backbone, request: OutcomeRequest) -> OutcomeNote:
+    """Words an act as others see it.
+
+    Args:
+        backbone: Who words it; a plain note stands in where that fails.
+        request: The act.
+
+    Returns:
+        The note.
+    """
+    outcome = await backbone.propagate_outcome(request)
+    return template_note(request) if outcome.value is None else outcome.value

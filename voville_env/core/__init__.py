@@ -1,0 +1,1 @@
+"""The simulation core: codes, fields, rule tables and compiled kernels."""

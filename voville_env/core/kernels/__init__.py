@@ -1,0 +1,1 @@
+"""Compiled kernels, one file a rule family; `step.py` is the order of a step."""

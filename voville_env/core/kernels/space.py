@@ -1,0 +1,53 @@
+"""Distances, line of sight and the severity of a hazard."""
+
+import numpy as np
+
+from voville_env.core.codes import WIDTH
+from voville_env.core.compile import kernel, small
+from voville_env.core.layout import HAZARDS, SIGHT
+
+
+@small
+def distance(a, b):
+    """Manhattan distance between two tiles."""
+    return abs(a % WIDTH - b % WIDTH) + abs(a // WIDTH - b // WIDTH)
+
+
+@small
+def visible(town, a, b):
+    """Whether one can see tile b from tile a, up to the sight radius."""
+    dx = b % WIDTH - a % WIDTH
+    dy = b // WIDTH - a // WIDTH
+    if dx < -SIGHT or dx > SIGHT or dy < -SIGHT or dy > SIGHT:
+        return False
+    return (town.visible[a, dy + SIGHT] >> np.uint64(dx + SIGHT)) & np.uint64(1) != np.uint64(0)
+
+
+@small
+def same_context(town, a, b):
+    """Whether two tiles share a local context: the same building, or both outdoors."""
+    return town.building[a] == town.building[b]
+
+
+@kernel
+def severity(config, state, tile, tick):
+    """Severity of the worst hazard at a tile and tick, 0 if there is none."""
+    worst = 0
+    for k in range(HAZARDS):
+        if state.fire_severity[k] > 0 and state.fire_from[k] <= tick < state.fire_until[k]:
+            here = state.fire_severity[k] - config.severity_decay * distance(
+                tile, state.fire_tile[k]
+            )
+            worst = max(worst, here)
+    return worst
+
+
+@small
+def perceived_severity(config, state, tile, k):
+    """Severity of burning hazard k as a cue at a tile, 0 if it is not perceived."""
+    if state.fire_burning[k] == 0 or state.tick < state.fire_from[k] + config.perception_delay:
+        return 0
+    away = distance(tile, state.fire_tile[k])
+    if config.hazard_radius > 0 and away > config.hazard_radius:
+        return 0
+    return max(0, state.fire_severity[k] - config.severity_decay * away)

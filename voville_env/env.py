@@ -1,0 +1,509 @@
+"""The town as a PettingZoo `ParallelEnv`."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from voville_env.actions import N_ACTIONS, check_action
+from voville_env.core.codes import NONE
+from voville_env.core.layout import Records
+from voville_env.errors import InvalidValueError, LifecycleError, invalid, nearest
+from voville_env.observation import build_space
+from voville_env.policy import Briefing, PersonaCard, PersonalRule
+from voville_env.scenario import Scenario, World, load_world
+from voville_env.scenario.compile import Window, check_window
+from voville_env.sim import STATE_SIZE, TownSim
+from voville_env.text_map import text_map
+
+Observation = dict[str, NDArray[Any]]
+Info = dict[str, Any]
+OPTIONS = ("window",)
+RENDER_MODES = ("ansi",)
+_FIELDS = tuple(build_space().spaces)
+
+
+class VovilleEnv(ParallelEnv[str, Observation, int]):
+    """One town.
+
+    `infos[agent]` holds `reward_terms`, a `(5,)` float32 array of unweighted terms by
+    `core.codes.RewardTerm`, and nothing else. The oracle's labels are privileged and come only from
+    `oracle_labels()`.
+
+    With `copy=True`, the default, every step returns fresh arrays. With `copy=False` observations and
+    `reward_terms` are views of buffers that the next step overwrites: faster, and never to be kept.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "voville_v1",
+        "render_modes": list(RENDER_MODES),
+        "is_parallelizable": True,
+    }
+
+    def __init__(
+        self,
+        scenario: str | Path | Scenario | World = "fire_escape",
+        *,
+        render_mode: str | None = None,
+        copy: bool = True,
+        window: Window | None = None,
+        terminal_goal: bool = False,
+    ) -> None:
+        """Loads the scenario.
+
+        Args:
+            scenario: A shipped name, a path to a TOML file, a scenario or a loaded world.
+            render_mode: `"ansi"` or None.
+            copy: Whether every step returns fresh arrays.
+            window: `(day, start, end)` in ticks to run only that part; None runs all days.
+            terminal_goal: Whether an agent is terminated when it arrives at its goal.
+
+        Raises:
+            ScenarioError: If the scenario cannot be used.
+            InvalidValueError: If another argument is not allowed.
+        """
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise invalid("render_mode", render_mode, RENDER_MODES)
+        self.world = scenario if isinstance(scenario, World) else load_world(scenario)
+        self.render_mode = render_mode
+        self.copy = copy
+        self._window = None if window is None else check_window(self.world, window)
+        self._sim = TownSim(self.world, window=self._window, terminal_goal=terminal_goal)
+        self.possible_agents: list[str] = list(self.world.agent_ids)
+        self._live: list[str] = []
+        self._index = {name: i for i, name in enumerate(self.possible_agents)}
+        self._observation_spaces = {name: build_space() for name in self.possible_agents}
+        self._action_spaces = {name: spaces.Discrete(N_ACTIONS) for name in self.possible_agents}
+        self.state_space = spaces.Box(-1e9, 1e9, (STATE_SIZE,), np.float32)
+        self._started = False
+        self.seed: int | None = None
+
+    @property
+    def agents(self) -> list[str]:
+        """Agents that are still in the run; a fresh list each time."""
+        return list(self._live)
+
+    @agents.setter
+    def agents(self, value: list[str]) -> None:
+        raise LifecycleError("env.agents is read only; reset() starts a new run")
+
+    @property
+    def sim(self) -> TownSim:
+        """The simulation below: for runners, metrics and renderers, not for policies."""
+        return self._sim
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """The observation space of an agent, the same object each time.
+
+        Args:
+            agent: Agent id.
+
+        Returns:
+            A flat `Dict` of `Box` spaces.
+
+        Raises:
+            InvalidValueError: If there is no such agent.
+        """
+        return self._lookup(self._observation_spaces, agent)
+
+    def action_space(self, agent: str) -> spaces.Discrete[Any]:
+        """The action space of an agent, the same object each time.
+
+        Args:
+            agent: Agent id.
+
+        Returns:
+            `Discrete(10)`, by `core.codes.Action`.
+
+        Raises:
+            InvalidValueError: If there is no such agent.
+        """
+        return self._lookup(self._action_spaces, agent)
+
+    def _lookup(self, table: dict[str, Any], agent: str) -> Any:
+        if agent not in table:
+            raise invalid("agent", agent, table)
+        return table[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, Info]]:
+        """Starts a run.
+
+        Args:
+            seed: 0 to 2**64 - 1; None draws one from the operating system.
+            options: `{"window": [day, start, end]}`, or `{"window": None}` for all days; unknown keys
+                are ignored with a warning.
+
+        Returns:
+            Observations and infos of all agents.
+
+        Raises:
+            InvalidValueError: If the seed or an option is not allowed.
+        """
+        number = check_seed(seed)
+        window = self._checked_options(options or {})
+        self._sim.set_window(window)
+        self._sim.reset(np.array([number], np.uint64))
+        self.seed = number
+        self._started = True
+        self._live = list(self.possible_agents)
+        return self._collect()
+
+    def _checked_options(self, options: dict[str, Any]) -> Window | None:
+        for key in options:
+            if key not in OPTIONS:
+                warnings.warn(
+                    f"reset option {key!r} is not known and is ignored; known: "
+                    f"{', '.join(OPTIONS)}{nearest(key, OPTIONS)}",
+                    stacklevel=3,
+                )
+        window = options.get("window", self._window)
+        return None if window is None else check_window(self.world, window)
+
+    def step(
+        self, actions: dict[str, int]
+    ) -> tuple[
+        dict[str, Observation],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, Info],
+    ]:
+        """Moves everybody at once, by at most one tile.
+
+        Args:
+            actions: One action for every agent in `agents`. An action that is physically impossible
+                counts as a failed one: the agent stays and sees `blocked`.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos of the agents that acted.
+
+        Raises:
+            LifecycleError: Before the first reset or after the end.
+            InvalidValueError: If an agent is missing or unknown, or an action is not allowed; nothing
+                has changed then.
+        """
+        if not self._started:
+            raise LifecycleError("step() before the first reset()")
+        if not self._live:
+            raise LifecycleError("step() after the end of the run; call reset()")
+        checked = self._check_actions(actions)
+        row = self._sim.actions[0]
+        row[:] = 0
+        for index, action in checked:
+            row[index] = action
+        self._sim.step()
+        acted = self._live
+        observations, infos = self._collect()
+        out = self._sim.outcomes[0]
+        numbers = [self._index[name] for name in acted]
+        pick = list(zip(acted, numbers, strict=True))
+        reward, done, cut = (out[key].tolist() for key in ("reward", "terminated", "truncated"))
+        rewards = {name: reward[i] for name, i in pick}
+        terminations = {name: bool(done[i]) for name, i in pick}
+        truncations = {name: bool(cut[i]) for name, i in pick}
+        if any(done) or any(cut):
+            self._live = [name for name, i in pick if not (done[i] or cut[i])]
+        return observations, rewards, terminations, truncations, infos
+
+    def _check_actions(self, actions: dict[str, int]) -> list[tuple[int, int]]:
+        if not isinstance(actions, dict):
+            raise InvalidValueError(
+                f"actions is a {type(actions).__name__}; allowed: a dict of agent id to action"
+            )
+        if len(actions) != len(self._live) or any(name not in actions for name in self._live):
+            for name in actions:
+                if name not in self._live:
+                    raise invalid("agent in actions", name, self._live)
+            missing = [name for name in self._live if name not in actions]
+            raise InvalidValueError(f"actions lack {', '.join(missing)}; every live agent must act")
+        return [
+            (self._index[name], check_action(name, action)) for name, action in actions.items()
+        ]
+
+    def _collect(self) -> tuple[dict[str, Observation], dict[str, Info]]:
+        records = self._sim.observations[0]
+        terms = self._sim.outcomes[0]["terms"]
+        if self.copy:
+            records, terms = records.copy(), terms.copy()
+        columns = [records[key] for key in _FIELDS]
+        index = self._index
+        observations = {}
+        infos = {}
+        for name in self._live:
+            i = index[name]
+            observations[name] = {
+                key: column[i] for key, column in zip(_FIELDS, columns, strict=True)
+            }
+            infos[name] = {"reward_terms": terms[i]}
+        return observations, infos
+
+    def observe(self, agent: str) -> Observation:
+        """The current observation of one agent, a copy.
+
+        Args:
+            agent: Agent id.
+
+        Returns:
+            The observation.
+
+        Raises:
+            LifecycleError: Before the first reset.
+        """
+        if not self._started:
+            raise LifecycleError("observe() before the first reset()")
+        record = self._sim.observations[0, self._lookup(self._index, agent)]
+        return {key: record[key].copy() for key in _FIELDS}
+
+    def advance_idle(self, until: int) -> tuple[dict[str, Observation], int]:
+        """Lets everybody wait until a tick, or until somebody has something to decide.
+
+        Equal to stepping with WAIT for everybody, without the observations in between. Rewards on the
+        way are those of people at their goal out of danger: zero.
+
+        Args:
+            until: Absolute tick, counted over all days.
+
+        Returns:
+            Observations, and how many steps were taken. The run may be over afterwards.
+
+        Raises:
+            LifecycleError: Before the first reset or after the end.
+        """
+        if not self._started or not self._live:
+            raise LifecycleError("advance_idle() needs a run in progress; call reset()")
+        steps = self._sim.advance_idle(int(until))
+        observations, _ = self._collect()
+        if self._sim.state[0].over:
+            self._live = []
+        return observations, steps
+
+    def oracle_labels(self) -> dict[str, tuple[int, int]]:
+        """Privileged: the labels of the rules at stake in this tick, by `core.codes.Label`.
+
+        Returns:
+            For each live agent, the label of the trigger-relevant and of the unrelated set.
+        """
+        people = self._sim.state[0].agents
+        labels = zip(people["label"].tolist(), people["label_unrelated"].tolist(), strict=True)
+        by_index = list(labels)
+        return {name: by_index[self._index[name]] for name in self._live}
+
+    def drain_events(self) -> Records:
+        """Takes the core's events since the last call.
+
+        Returns:
+            Records of dtype `core.layout.EVENT`.
+        """
+        return self._sim.drain()
+
+    def ignite(
+        self, x: int, y: int, *, severity: int = 95, start: int | None = None, end: int | None = None
+    ) -> None:
+        """Lights a fire, felt from the next tick on.
+
+        Args:
+            x: Column.
+            y: Row.
+            severity: 1 to 100 at the tile.
+            start: Absolute tick of ignition; the next tick unless given.
+            end: Absolute tick of extinction; the end of the run unless given.
+
+        Raises:
+            LifecycleError: Before the first reset.
+            InvalidValueError: If something is out of range or no fire is free.
+        """
+        self._need_run()
+        now = int(self._sim.state[0].tick) + 1
+        last = self.world.scenario.ticks + 1
+        self._sim.ignite(
+            x,
+            y,
+            severity=severity,
+            start=now if start is None else start,
+            end=last if end is None else end,
+        )
+
+    def extinguish(self, x: int, y: int) -> None:
+        """Puts out a fire at the start of the next tick.
+
+        Args:
+            x: Column.
+            y: Row.
+
+        Raises:
+            LifecycleError: Before the first reset.
+            InvalidValueError: If there is none.
+        """
+        self._need_run()
+        self._sim.extinguish(x, y)
+
+    def set_signal(self, name: str, *, red: int, green: int, green_start: int) -> None:
+        """Changes the cycle of an intersection from the next tick on.
+
+        Args:
+            name: The intersection.
+            red: Ticks of don't-walk.
+            green: Ticks of walk.
+            green_start: A tick at which walk begins.
+
+        Raises:
+            LifecycleError: Before the first reset.
+            InvalidValueError: If the name or a number is not allowed.
+        """
+        self._need_run()
+        self._sim.set_signal(name, red=red, green=green, green_start=green_start)
+
+    def _need_run(self) -> None:
+        if not self._started:
+            raise LifecycleError("needs a run; call reset() first")
+
+    def state(self) -> NDArray[np.float32]:
+        """A fixed-size global state for centralised critics; parts in `sim.STATE_PARTS`.
+
+        Returns:
+            `state_space.shape` float32.
+
+        Raises:
+            LifecycleError: Before the first reset.
+        """
+        self._need_run()
+        return self._sim.global_state()
+
+    def briefing(self) -> Briefing:
+        """What a policy may know before the run.
+
+        Returns:
+            The public town and everybody's persona.
+        """
+        return make_briefing(self.world, self.seed or 0)
+
+    def render(self) -> str | None:
+        """Draws the town.
+
+        Returns:
+            Text in mode `ansi`; None without a mode.
+
+        Raises:
+            LifecycleError: Before the first reset.
+        """
+        if self.render_mode is None:
+            warnings.warn(
+                "render() without a render_mode; pass render_mode='ansi' to parallel_env()",
+                stacklevel=2,
+            )
+            return None
+        self._need_run()
+        return text_map(self._sim)
+
+    def close(self) -> None:
+        """Ends the run; harmless to repeat, and reset() starts anew."""
+        self._live = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in mid-episode goes on from the same state."""
+        kept = dict(self.__dict__)
+        kept["_sim"] = self._sim_state()
+        kept["world"] = self.world.scenario
+        return kept
+
+    def _sim_state(self) -> dict[str, Any]:
+        sim = self._sim
+        names = ("config", "state", "observations", "outcomes", "events", "actions")
+        return {name: np.array(getattr(sim, name)) for name in names}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Restores a copy; the town's tables are built anew."""
+        arrays = kept.pop("_sim")
+        self.__dict__.update(kept)
+        self.world = load_world(kept["world"])
+        self._sim = TownSim(self.world)
+        for name, array in arrays.items():
+            getattr(self._sim, name)[...] = array
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> VovilleEnv:
+        """A deep copy shares the town, which nothing changes, and nothing else."""
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        world, sim = self.world, self._sim
+        for key, value in self.__dict__.items():
+            if key not in ("world", "_sim"):
+                setattr(twin, key, copy.deepcopy(value, memo))
+        twin.world = world
+        twin._sim = TownSim(world)
+        for name, array in self._sim_state().items():
+            getattr(twin._sim, name)[...] = array
+        twin._sim.town = sim.town
+        return twin
+
+
+def check_seed(seed: Any) -> int:
+    """Checks a seed.
+
+    Args:
+        seed: An integer from 0 to 2**64 - 1, or None.
+
+    Returns:
+        The seed, drawn from the operating system for None.
+
+    Raises:
+        InvalidValueError: If it is anything else.
+    """
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_))
+    if not whole or not 0 <= int(seed) < 1 << 64:
+        raise InvalidValueError(f"seed is {seed!r}; allowed: integers 0 to 2**64 - 1, or None")
+    return int(seed)
+
+
+def make_briefing(world: World, seed: int) -> Briefing:
+    """Makes what policies are told.
+
+    Args:
+        world: The scenario.
+        seed: The episode's seed.
+
+    Returns:
+        The briefing.
+    """
+    rules = tuple(
+        PersonalRule(rule=name, content=name.replace("_", " ").lower(), **entry)
+        for name, entry in world.rules.items()
+    )
+    cards = {}
+    for plan, persona in zip(world.scenario.agents, world.personas, strict=True):
+        late = any(errand.late for errand in plan.schedule)
+        goal = plan.goal or ("Reach an important meeting, 15 minutes late" if late else persona.goal)
+        cards[persona.id] = PersonaCard(
+            id=persona.id,
+            name=persona.name,
+            occupation=persona.occupation,
+            disposition=persona.disposition,
+            goal=goal,
+            group=persona.group,
+            legitimacy_threshold=persona.legitimacy_threshold,
+            rules=rules,
+            schedule=tuple(
+                f"day {errand.day}, tick {errand.tick}: {errand.goal}" for errand in plan.schedule
+            ),
+        )
+    return Briefing(
+        town=world.town,
+        personas=cards,
+        seed=seed,
+        scenario=world.scenario.name,
+        steps_per_tick=world.scenario.clock.steps_per_tick,
+        ticks_per_day=world.scenario.clock.ticks_per_day,
+    )
+
+
+__all__ = ["NONE", "VovilleEnv", "check_seed", "make_briefing"]

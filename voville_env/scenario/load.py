@@ -1,0 +1,280 @@
+"""Reading scenario and persona files, with errors that name the file and the key."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from voville_env.errors import ScenarioError, invalid
+from voville_env.scenario.schema import Persona, PersonaFile, Scenario
+from voville_env.town import Town, load_town
+
+Model = TypeVar("Model", bound=BaseModel)
+_ROOT = "voville_env.scenarios"
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A scenario with the town and the people it names.
+
+    Attributes:
+        scenario: The scenario.
+        town: Its town.
+        personas: Its people, in the order of the scenario's agents.
+        rules: The personal rule database that all of them carry.
+        source: The file it came from.
+    """
+
+    scenario: Scenario
+    town: Town
+    personas: tuple[Persona, ...]
+    rules: dict[str, Any]
+    source: str
+
+    @property
+    def agent_ids(self) -> tuple[str, ...]:
+        """Ids of the policy agents, in order."""
+        return tuple(plan.id for plan in self.scenario.agents)
+
+    def digest(self) -> str:
+        """Hash of scenario, town and people: part of every episode's key.
+
+        Returns:
+            Sixteen hex digits.
+        """
+        people = [persona.model_dump() for persona in self.personas]
+        text = json.dumps([self.scenario.model_dump(mode="json"), people, self.rules], sort_keys=True)
+        return hashlib.sha256((text + self.town.digest()).encode()).hexdigest()[:16]
+
+
+def data_path(*parts: str) -> Path:
+    """The path of a file that ships with the scenarios.
+
+    Args:
+        *parts: Path below the scenario folder.
+
+    Returns:
+        The path.
+    """
+    return Path(str(files(_ROOT).joinpath(*parts)))
+
+
+def scenario_names() -> list[str]:
+    """The scenarios that ship with the package.
+
+    Returns:
+        Their names, sorted.
+    """
+    return sorted(path.stem for path in data_path().glob("*.toml"))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Reads a TOML file as UTF-8, whatever the locale.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its tables.
+
+    Raises:
+        ScenarioError: If it is missing or is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError as error:
+        raise ScenarioError(f"{path}: no such file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: not a TOML file in UTF-8: {error}") from error
+
+
+def _allowed_keys(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
+    """Keys allowed in the part of a model where an error occurred."""
+    current: Any = model
+    for step in location[:-1]:
+        if isinstance(step, int):
+            continue
+        field = current.model_fields.get(step)
+        if field is None:
+            return []
+        annotation = field.annotation
+        inner = getattr(annotation, "__args__", (annotation,))
+        current = next(
+            (item for item in inner if isinstance(item, type) and issubclass(item, BaseModel)), None
+        )
+        if current is None:
+            return []
+    return list(current.model_fields)
+
+
+def validate(model: type[Model], data: dict[str, Any], source: str) -> Model:
+    """Checks data against a model.
+
+    Args:
+        model: The model.
+        data: The data, as read.
+        source: The file, for the message.
+
+    Returns:
+        The model.
+
+    Raises:
+        ScenarioError: Naming file, key, value, what is allowed and the nearest match.
+    """
+    try:
+        return model.model_validate_json(json.dumps(data))
+    except (ValidationError, TypeError, ValueError) as error:
+        if not isinstance(error, ValidationError):
+            raise ScenarioError(f"{source}: {error}") from error
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            allowed = _allowed_keys(model, first["loc"])
+            close = difflib.get_close_matches(str(first["loc"][-1]), allowed, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ScenarioError(
+                f"{source}: unknown key {key!r}; allowed: {', '.join(allowed)}{hint}"
+            ) from error
+        given = "" if first["type"] == "missing" else f" is {first['input']!r}"
+        raise ScenarioError(f"{source}: key {key!r}{given}: {first['msg']}") from error
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Tables merge key by key; everything else is replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        kept = result.get(key)
+        both = isinstance(kept, dict) and isinstance(value, dict)
+        result[key] = _merged(kept, value) if both and kept is not None else value
+    return result
+
+
+def read_scenario(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Reads a scenario file, and below it the file that its `base` key names.
+
+    Args:
+        path: The file.
+        seen: Files read on the way here.
+
+    Returns:
+        The merged tables, without `base`.
+
+    Raises:
+        ScenarioError: If a base is missing or refers to itself.
+    """
+    data = read_toml(path)
+    base = data.pop("base", None)
+    if base is None:
+        return data
+    if path in seen:
+        raise ScenarioError(f"{path}: key 'base' is {base!r}, which leads back to this file")
+    below = path.with_name(f"{base}.toml")
+    if not below.exists():
+        below = data_path(f"{base}.toml")
+    if not below.exists():
+        names = [item.stem for item in path.parent.glob("*.toml")] + scenario_names()
+        raise ScenarioError(f"{path}: {invalid(chr(39) + 'base' + chr(39), base, sorted(set(names)))}")
+    return _merged(read_scenario(below, (*seen, path)), data)
+
+
+@cache
+def load_personas(name: str = "paper") -> PersonaFile:
+    """Reads a persona file.
+
+    Args:
+        name: Name of a shipped file, or a path to a TOML file.
+
+    Returns:
+        Its people and rules.
+
+    Raises:
+        ScenarioError: If it is missing or wrong.
+    """
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = data_path("personas", f"{name}.toml")
+        if not path.exists():
+            names = [item.stem for item in data_path("personas").glob("*.toml")]
+            raise ScenarioError(str(invalid("personas", name, names)))
+    return validate(PersonaFile, read_toml(path), str(path))
+
+
+@cache
+def load_map(name: str) -> Town:
+    """Reads a town.
+
+    Args:
+        name: Name of a shipped map, or a path to a TMX file.
+
+    Returns:
+        The town.
+
+    Raises:
+        ScenarioError: If there is no such map.
+        MapError: If it is wrong.
+    """
+    path = Path(name)
+    if path.suffix != ".tmx":
+        path = data_path("maps", f"{name}.tmx")
+        if not path.exists():
+            names = [item.stem for item in data_path("maps").glob("*.tmx")]
+            raise ScenarioError(str(invalid("map", name, names)))
+    return load_town(path)
+
+
+def load_world(scenario: str | Path | Scenario) -> World:
+    """Loads a scenario with its town and people, and checks that they fit together.
+
+    Args:
+        scenario: Name of a shipped scenario, a path to a TOML file, or a scenario.
+
+    Returns:
+        The world.
+
+    Raises:
+        ScenarioError: If a file is missing or wrong; it names the file and the key.
+        MapError: If the map is wrong.
+    """
+    from voville_env.scenario.check import check_world
+
+    if isinstance(scenario, Scenario):
+        source = f"scenario {scenario.name!r}"
+        spec = scenario
+    else:
+        path = Path(scenario)
+        if path.suffix != ".toml":
+            path = data_path(f"{scenario}.toml")
+            if not path.exists():
+                raise ScenarioError(str(invalid("scenario", str(scenario), scenario_names())))
+        source = str(path)
+        spec = validate(Scenario, read_scenario(path), source)
+        spec = _with_local_files(spec, path.parent)
+    people = load_personas(spec.personas)
+    by_id = {persona.id: persona for persona in people.personas}
+    for index, plan in enumerate(spec.agents):
+        if plan.id not in by_id:
+            raise ScenarioError(f"{source}: {invalid(f'agents.{index}.id', plan.id, by_id)}")
+    personas = tuple(by_id[plan.id] for plan in spec.agents)
+    rules = {name: entry.model_dump() for name, entry in people.rules.items()}
+    world = World(spec, load_map(spec.map), personas, rules, source)
+    check_world(world)
+    return world
+
+
+def _with_local_files(spec: Scenario, folder: Path) -> Scenario:
+    """Resolves map and persona paths against the scenario's own folder."""
+    changes = {}
+    for key in ("map", "personas"):
+        value = getattr(spec, key)
+        if value.endswith((".tmx", ".toml")) and not Path(value).is_absolute():
+            changes[key] = str(folder / value)
+    return spec.model_copy(update=changes) if changes else spec
