@@ -1,13 +1,9 @@
-"""Assessment, the second PAVE module: five separate scalars, each asked for on its own (section 3.2)."""
+"""Assessment, the second PAVE module: five scalars, each asked for on its own (section 3.2)."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-
-from voville_env.core.codes import Rule
-from voville_env.observation import Context
-from voville_env.policy import PersonaCard
 
 from pave_policy.backbone import (
     Backbone,
@@ -23,6 +19,9 @@ from pave_policy.backbone import (
     Score,
 )
 from pave_policy.records import Assessment
+from voville_env.core.codes import Rule
+from voville_env.observation import Context
+from voville_env.policy import PersonaCard
 
 Answers = tuple[
     Outcome[Score], Outcome[PeerScore], Outcome[Score], Outcome[Score], Outcome[LegitimacyScore]

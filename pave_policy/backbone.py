@@ -1,8 +1,8 @@
 """What a backbone is: the operations that the four modules ask of a model, closed-form or chat.
 
 Each operation takes one request, which holds all that the paper lets it see and nothing more, and
-returns an `Outcome`: a value, or the reason why there is none. Operations are coroutines, so that those
-of a chat model can wait side by side; a backbone that never waits is driven by `run_now`.
+returns an `Outcome`: a value, or the reason why there is none. Operations are coroutines, so that
+those of a chat model can wait side by side; a backbone that never waits is driven by `run_now`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
+from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction, Verdict
 from voville_env.core.codes import Decision, Instruction, Rule
 from voville_env.errors import LifecycleError
 from voville_env.observation import Context, Cue, Observation, Peer
 from voville_env.policy import PersonaCard
-
-from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction, Verdict
 
 T = TypeVar("T")
 

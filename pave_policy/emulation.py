@@ -1,18 +1,17 @@
 """Emulation, the fourth PAVE module: from a verdict to a way, an action list and what others see.
 
-The planner carries out the route; the action list is its surface form (requirement C-74). A violation
-is scoped: the plan may break the rules that the verdict targets and no other (paper section 3.4).
+The planner carries out the route; the action list is its surface form (requirement C-74). A
+violation is scoped: the plan may break the rules that the verdict targets, no other (section 3.4).
 """
 
 from __future__ import annotations
 
+from pave_policy.backbone import ActionRequest, Backbone, Failure, OutcomeRequest
+from pave_policy.phrases import BREAKING, SEEN_BREAKING, listed
+from pave_policy.records import OutcomeNote, Plan, Style, TimedAction, Verdict
 from voville_env.core.codes import TRIGGER_RELEVANT, CueType, Route, Rule, rule_bits
 from voville_env.observation import Context
 from voville_env.policy import PersonaCard
-
-from pave_policy.backbone import ActionRequest, Backbone, OutcomeRequest
-from pave_policy.phrases import BREAKING, SEEN_BREAKING, listed
-from pave_policy.records import OutcomeNote, Plan, Style, TimedAction, Verdict
 
 
 def route_for(verdict: Verdict) -> Route:
@@ -22,8 +21,8 @@ def route_for(verdict: Verdict) -> Route:
         verdict: The verdict.
 
     Returns:
-        Lawful when complying; otherwise the way that waives the traffic rules, or all rules where the
-        verdict targets any other.
+        Lawful when complying; otherwise the way that waives the traffic rules, or all rules where
+        the verdict targets any other.
     """
     if not verdict.violates:
         return Route.LAWFUL
@@ -90,7 +89,7 @@ def template_note(request: OutcomeRequest) -> OutcomeNote:
 
 async def emulate(
     backbone: Backbone, verdict: Verdict, context: Context, persona: PersonaCard
-) -> Plan:
+) -> tuple[Plan, Failure | None]:
     """Turns a verdict into a plan for the tick.
 
     Args:
@@ -100,20 +99,23 @@ async def emulate(
         persona: The person.
 
     Returns:
-        The plan.
+        The plan, and why a plain list stands in, if it does.
     """
     outcome = await backbone.emulate_action(ActionRequest(verdict, context, persona))
     actions = outcome.value
     may_break: tuple[Rule, ...] = verdict.rules if verdict.violates else ()
-    return Plan(
+    plan = Plan(
         route=route_for(verdict),
         may_break=may_break,
         style=style_for(context),
         actions=template_actions(verdict, context) if actions is None else actions,
     )
+    return plan, outcome.failure
 
 
-async def propagate(backbone: Backbone, request: OutcomeRequest) -> OutcomeNote:
+async def propagate(
+    backbone: Backbone, request: OutcomeRequest
+) -> tuple[OutcomeNote, Failure | None]:
     """Words an act as others see it.
 
     Args:
@@ -121,7 +123,8 @@ async def propagate(backbone: Backbone, request: OutcomeRequest) -> OutcomeNote:
         request: The act.
 
     Returns:
-        The note.
+        The note, and why a plain one stands in, if it does.
     """
     outcome = await backbone.propagate_outcome(request)
-    return template_note(request) if outcome.value is None else outcome.value
+    note = template_note(request) if outcome.value is None else outcome.value
+    return note, outcome.failure

@@ -38,12 +38,14 @@ class Own(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """One row of `routes`: what is ahead on a planned way."""
+    """One row of `routes`: what is ahead on a planned way, which rules it keeps and where it leads."""
 
     distance: int
     next_action: int
     rules: int
     wait: int
+    route: Route
+    to_refuge: bool
 
 
 class Officer(NamedTuple):
@@ -77,7 +79,9 @@ class Glance(NamedTuple):
         Returns:
             What is ahead on it.
         """
-        return Leg(*self.legs[(_SAFE_ROWS if self.own.escaping else 0) + route])
+        if self.own.escaping:
+            return Leg(*self.legs[_SAFE_ROWS + route], route, True)
+        return self.scheduled_leg(route)
 
     def scheduled_leg(self, route: Route) -> Leg:
         """A way to the scheduled goal, whatever burns.
@@ -88,7 +92,7 @@ class Glance(NamedTuple):
         Returns:
             What is ahead on it.
         """
-        return Leg(*self.legs[route])
+        return Leg(*self.legs[route], route, False)
 
     def tile(self, dx: int, dy: int) -> int:
         """The code of a tile nearby.

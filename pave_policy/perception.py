@@ -1,11 +1,10 @@
-"""Perception, the first PAVE module: from an observation to the context record (paper section 3.1)."""
+"""Perception, the first PAVE module: from an observation to the context record (section 3.1)."""
 
 from __future__ import annotations
 
+from pave_policy.backbone import Backbone, Failure, PerceptionRequest
 from voville_env.observation import Context, Observation, to_context
 from voville_env.policy import PersonaCard
-
-from pave_policy.backbone import Backbone, Failure, PerceptionRequest
 
 
 async def perceive(
@@ -19,7 +18,7 @@ async def perceive(
         persona: The person, who decides what is salient.
 
     Returns:
-        The context, and why the environment's own structure stands in for the backbone's, if it does.
+        The context, and why the environment's own structure stands in for it, if it does.
     """
     outcome = await backbone.perceive_context(PerceptionRequest(observation, persona))
     if outcome.value is None:

@@ -1,4 +1,4 @@
-"""Short phrases for rules and acts, shared by whatever words a verdict, a plan or a fallback needs."""
+"""Short phrases for rules and acts, for whatever words a verdict, a plan or an outcome."""
 
 from __future__ import annotations
 

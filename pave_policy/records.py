@@ -14,7 +14,7 @@ MAX_OUTCOME_WORDS = 19
 
 
 class GateMode(StrEnum):
-    """Who keeps the legitimacy gate: code after the model has spoken, the prompt alone, or nobody."""
+    """Who keeps the legitimacy gate: code after the model has spoken, the prompt alone, nobody."""
 
     CODE = "code"
     PROMPT = "prompt"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from pave_policy.glance import Glance, look
+from pave_policy.streets import streets_of
+from pave_policy.walking import Walker
 from voville_env.core.codes import (
     ALL_RULES,
     CARRIAGEWAY,
@@ -19,8 +23,7 @@ from voville_env.core.codes import (
 from voville_env.errors import LifecycleError
 from voville_env.policy import Actions, BasePolicy, Briefing, Infos, Observations
 
-from pave_policy.glance import Glance, look
-from pave_policy.walking import Walker, streets_of
+Info = Mapping[str, Any]
 
 
 @dataclass
@@ -109,7 +112,7 @@ class WalkingPolicy(BasePolicy):
             for agent, observation in observations.items()
         }
 
-    def step(self, walker: Walker, glance: Glance, info: Any) -> int:
+    def step(self, walker: Walker, glance: Glance, info: Info) -> int:
         """One step of one person.
 
         Args:
@@ -127,7 +130,7 @@ class WalkingPolicy(BasePolicy):
 
 
 def walk_lawfully(walker: Walker, glance: Glance) -> int:
-    """One step that breaks no rule: the lawful way, waiting at red, for people and when told to hold.
+    """One step that breaks no rule: the lawful way, with waits at red, behind people and on hold.
 
     Args:
         walker: The person.
@@ -138,7 +141,7 @@ def walk_lawfully(walker: Walker, glance: Glance) -> int:
     """
     if glance.officer.instruction == Instruction.HOLD:
         return Action.WAIT
-    return walker.follow(glance, glance.leg(Route.LAWFUL), Route.LAWFUL)
+    return walker.follow(glance, glance.leg(Route.LAWFUL))
 
 
 @dataclass
@@ -147,7 +150,7 @@ class LawfulPolicy(WalkingPolicy):
 
     name: str = "lawful"
 
-    def step(self, walker: Walker, glance: Glance, info: Any) -> int:
+    def step(self, walker: Walker, glance: Glance, info: Info) -> int:
         """One lawful step.
 
         Args:
@@ -163,11 +166,11 @@ class LawfulPolicy(WalkingPolicy):
 
 @dataclass
 class DirectPolicy(WalkingPolicy):
-    """Takes the shortest way that ignores the traffic rules: crosses on red, pushes, never waits."""
+    """Takes the shortest way that waives the traffic rules: crosses on red, pushes, never waits."""
 
     name: str = "direct"
 
-    def step(self, walker: Walker, glance: Glance, info: Any) -> int:
+    def step(self, walker: Walker, glance: Glance, info: Info) -> int:
         """One step straight on.
 
         Args:
@@ -181,7 +184,7 @@ class DirectPolicy(WalkingPolicy):
         own = glance.own
         if own.escaping and own.at_goal and own.blocked:
             return Action.WAIT
-        return walker.follow(glance, glance.leg(Route.SCOPED), Route.SCOPED, ALL_RULES)
+        return walker.follow(glance, glance.leg(Route.SCOPED), ALL_RULES)
 
 
 @dataclass
@@ -204,7 +207,7 @@ class OraclePolicy(WalkingPolicy):
         super().reset(briefing)
         self._warranted = set()
 
-    def step(self, walker: Walker, glance: Glance, info: Any) -> int:
+    def step(self, walker: Walker, glance: Glance, info: Info) -> int:
         """One step by the label.
 
         Args:
@@ -227,10 +230,7 @@ class OraclePolicy(WalkingPolicy):
         elif label != Label.NONE or not glance.own.escaping:
             self._warranted.discard(walker.agent)
         if walker.agent in self._warranted and not glance.ordered():
-            leg = glance.leg(Route.SCOPED)
-            return walker.follow(glance, leg, Route.SCOPED, TRIGGER_RELEVANT)
+            return walker.follow(glance, glance.leg(Route.SCOPED), TRIGGER_RELEVANT)
         if walker.strayed and glance.terrain() in CARRIAGEWAY:
             return walker.leave_road(glance)
         return walk_lawfully(walker, glance)
-
-

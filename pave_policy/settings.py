@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from voville_env.errors import InvalidValueError, invalid
-
 from pave_policy.records import GateMode
+from voville_env.errors import InvalidValueError, invalid
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,16 @@
 """The closed-form backbone: answers from stated principles, without a model and without a network.
 
-It is a calibrated model of the published behaviour. It demonstrates and tests the machinery and is not
-evidence about language models. Constants marked as fitted were chosen so that its answers follow the
-printed walkthroughs; no constant is an entry of a result table.
+It is a calibrated model of the published behaviour. It demonstrates and tests the machinery and is
+not evidence about language models. Constants marked as fitted were chosen to follow the printed
+walkthroughs; no constant is an entry of a result table.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
-
-from voville_env.core.codes import CueType, Decision, Instruction
-from voville_env.observation import Context, Cue, to_context
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Annotated, Any
 
 from pave_policy.backbone import (
     ActionRequest,
@@ -30,31 +28,23 @@ from pave_policy.backbone import (
     Score,
     VerdictRequest,
 )
+from pave_policy.constants import Source
 from pave_policy.emulation import template_actions, template_note
 from pave_policy.phrases import listed
 from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction
+from voville_env.core.codes import CueType, Decision, Instruction
+from voville_env.observation import Context, Cue, to_context
 
 ORDERS = (Instruction.HOLD, Instruction.REDIRECT)
 """Instructions that forbid going on as before."""
-
-
-def constant(value: Any, source: str, *, fitted: bool = False) -> Any:
-    """A constant of a settings class, with where it comes from.
-
-    Args:
-        value: Its value.
-        source: A section of the paper, or "ours" with the reason.
-        fitted: Whether it was chosen to follow published behaviour.
-
-    Returns:
-        A dataclass field.
-    """
-    return field(default=value, metadata={"source": source, "fitted": fitted})
+Curve = tuple[tuple[int, int], ...]
+_D2_CURVE = "ours: exponential through the distances and risks of D.2"
+_BALANCE = "ours: directions from C.3; no printed value constrains it"
 
 
 @dataclass(frozen=True)
 class SurrogateSettings:
-    """Every number that the surrogate uses; `sources` tells where each comes from.
+    """Every number that the surrogate uses, with its source; `fitted` marks those fitted.
 
     Attributes:
         risk_amplitude: Risk at distance 0 before the cap.
@@ -68,7 +58,7 @@ class SurrogateSettings:
         legitimacy_far: Legitimacy under a fire farther away than the curve reaches.
         legitimacy_late: Legitimacy under time pressure.
         legitimacy_calm: Legitimacy otherwise.
-        legitimacy_cap: Most that legitimacy can be where proportionality or necessity of means fails.
+        legitimacy_cap: Most that it can be where a violation is needless or out of proportion.
         norm_descriptive: Taken off for a rule that only says what people do.
         norm_hazard: Taken off while a hazard is perceived.
         norm_unknown: Normative expectation for a rule that the person does not hold.
@@ -79,44 +69,34 @@ class SurrogateSettings:
         weight_peers: Weight of the peers' conduct against the benefit.
     """
 
-    risk_amplitude: float = constant(106.0, "ours: curve through the distances and risks of D.2")
-    risk_length: float = constant(10.7, "ours: curve through the distances and risks of D.2")
-    risk_cap: int = constant(95, "C.2: upper end of the nearest band")
-    risk_alone: int = constant(13, "C.2: inside the band without authority, 5 to 15")
-    risk_after_pass: float = constant(2 / 3, "ours: D.2, the rows after the officer waves on")
-    risk_under_order: int = constant(88, "D.2: risk under the order to hold")
-    risk_veto: int = constant(65, "ours: D.2 complies from above 60 on and up to 73")
-    legitimacy_curve: tuple[tuple[int, int], ...] = constant(
-        ((0, 92), (2, 91), (3, 90), (8, 81), (12, 68), (15, 42), (18, 24)),
-        "C.2 example at the fire, then the distances of D.1",
-        fitted=True,
+    risk_amplitude: Annotated[float, Source(_D2_CURVE)] = 106.0
+    risk_length: Annotated[float, Source(_D2_CURVE)] = 10.7
+    risk_cap: Annotated[int, Source("C.2: upper end of the nearest band")] = 95
+    risk_alone: Annotated[int, Source("C.2: in the band without authority, 5 to 15")] = 13
+    risk_after_pass: Annotated[float, Source("ours: D.2 after the officer waves on")] = 2 / 3
+    risk_under_order: Annotated[int, Source("D.2: risk under the order to hold")] = 88
+    risk_veto: Annotated[int, Source("ours: D.2 complies at 73 and does not at 60")] = 65
+    legitimacy_curve: Annotated[Curve, Source("C.2 at the fire, then D.1", fitted=True)] = (
+        (0, 92),
+        (2, 91),
+        (3, 90),
+        (8, 81),
+        (12, 68),
+        (15, 42),
+        (18, 24),
     )
-    legitimacy_far: int = constant(18, "C.2: example of a fire that is far away")
-    legitimacy_late: int = constant(13, "ours: between the rows of D.3 and the example of C.2")
-    legitimacy_calm: int = constant(8, "D.1 and C.5: rows without a threat")
-    legitimacy_cap: int = constant(30, "C.2: upper end of the band for mere convenience")
-    norm_descriptive: int = constant(15, "ours: C.2 puts injunctive entries above descriptive ones")
-    norm_hazard: int = constant(20, "ours: others are believed to make allowances in an emergency")
-    norm_unknown: int = constant(50, "ours: no entry, no information")
-    benefit_calm: int = constant(12, "C.2: inside the routine band, 5 to 20")
-    benefit_late: int = constant(40, "ours: well above routine, well below a hazard")
-    benefit_hazard: int = constant(60, "ours: an acute necessity outweighs any personal rule")
-    weight_norm: float = constant(0.5, "ours: directions from C.3, no printed value constrains it")
-    weight_peers: float = constant(0.5, "ours: directions from C.3, no printed value constrains it")
-
-
-def sources(settings: type[Any]) -> dict[str, tuple[str, bool]]:
-    """Where the constants of a settings class come from.
-
-    Args:
-        settings: A class whose fields were made by `constant`.
-
-    Returns:
-        Name to `(source, fitted)`.
-    """
-    return {
-        item.name: (item.metadata["source"], item.metadata["fitted"]) for item in fields(settings)
-    }
+    legitimacy_far: Annotated[int, Source("C.2: example of a distant fire", fitted=True)] = 18
+    legitimacy_late: Annotated[int, Source("D.3 and C.2: rows under haste", fitted=True)] = 13
+    legitimacy_calm: Annotated[int, Source("D.1 and C.5: rows without a threat", fitted=True)] = 8
+    legitimacy_cap: Annotated[int, Source("C.2: upper end of the convenience band")] = 30
+    norm_descriptive: Annotated[int, Source("ours: C.2 puts injunctive entries higher")] = 15
+    norm_hazard: Annotated[int, Source("ours: others make allowances in a hazard")] = 20
+    norm_unknown: Annotated[int, Source("ours: no entry, no information")] = 50
+    benefit_calm: Annotated[int, Source("C.2: in the routine band, 5 to 20")] = 12
+    benefit_late: Annotated[int, Source("ours: above routine, below a hazard")] = 40
+    benefit_hazard: Annotated[int, Source("ours: necessity outweighs a personal rule")] = 60
+    weight_norm: Annotated[float, Source(_BALANCE)] = 0.5
+    weight_peers: Annotated[float, Source(_BALANCE)] = 0.5
 
 
 class Surrogate:
@@ -250,7 +230,11 @@ class Surrogate:
             late = _first(request.cues, CueType.TIME_PRESSURE)
             value = c.legitimacy_late if late else c.legitimacy_calm
             what = "Being late harms nobody." if late else "Nobody is in danger."
-            text = (what, "There is no harm to weigh the violation against.", "Waiting is possible.")
+            text = (
+                what,
+                "There is no harm to weigh the violation against.",
+                "Waiting is possible.",
+            )
             return Outcome(LegitimacyScore(value, *text))
         value = self._under_fire(fire.distance_tiles)
         necessity = f"The fire is {fire.distance_tiles} tiles away (severity {fire.severity})."
@@ -266,7 +250,7 @@ class Surrogate:
 
     def _under_fire(self, away: int) -> int:
         curve = self.constants.legitimacy_curve
-        for (near, high), (far, low) in zip(curve, curve[1:], strict=False):
+        for (near, high), (far, low) in pairwise(curve):
             if near <= away <= far:
                 return _clip(high + (low - high) * (away - near) / (far - near))
         return self.constants.legitimacy_far
@@ -291,9 +275,7 @@ class Surrogate:
         if a.risk >= c.risk_veto:
             text = f"The risk of {a.risk} weighs more than the benefit of {a.benefit}."
             return _opinion(Decision.COMPLY, text + _officer(request), a.risk - 50)
-        balance = (
-            a.benefit - c.weight_norm * a.p_norm + c.weight_peers * (c.norm_unknown - a.p_emp)
-        )
+        balance = a.benefit - c.weight_norm * a.p_norm + c.weight_peers * (c.norm_unknown - a.p_emp)
         if balance > 0:
             return _opinion(Decision.VIOLATE, _violation_text(request), balance)
         text = (
@@ -349,5 +331,3 @@ def _violation_text(request: VerdictRequest) -> str:
         f"The legitimacy of {a.legitimacy} and the benefit of {a.benefit} warrant breaking "
         f"{listed(request.rules)}, at a risk of {a.risk}. Nothing beyond that is broken."
     )
-
-

@@ -1,4 +1,4 @@
-"""Verdict, the third PAVE module: comply or violate, behind the legitimacy gate (paper section 3.3).
+"""Verdict, the third PAVE module: comply or violate, behind the legitimacy gate (section 3.3).
 
 The gate is kept here, after the model has spoken, so that no output of a model can get round it. A
 model that says violate below the threshold is counted before it is overruled.
@@ -6,11 +6,10 @@ model that says violate below the threshold is counted before it is overruled.
 
 from __future__ import annotations
 
-from voville_env.core.codes import Decision
-
 from pave_policy.assessment import Case
 from pave_policy.backbone import Backbone, Failure, Opinion, VerdictRequest
 from pave_policy.records import Assessment, GateMode, Verdict
+from voville_env.core.codes import Decision
 
 
 def gate_is_open(legitimacy: int, threshold: int, gate: GateMode) -> bool:
@@ -46,8 +45,8 @@ def enforce(opinion: Opinion, case: Case, assessment: Assessment, gate: GateMode
     if leak and gate is GateMode.CODE:
         decision = Decision.COMPLY
         justification = (
-            f"The legitimacy of {assessment.legitimacy} was insufficient: it is below the threshold "
-            f"of {threshold}. The rule is kept whatever else speaks for breaking it."
+            f"The legitimacy of {assessment.legitimacy} was insufficient: it is below the "
+            f"threshold of {threshold}. The rule is kept whatever else speaks for breaking it."
         )
     return Verdict(
         rules=case.rules,

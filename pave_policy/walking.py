@@ -2,116 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from voville_env.actions import direction_of
-from voville_env.core.codes import (
-    CARRIAGEWAY,
-    DX,
-    DY,
-    Action,
-    Direction,
-    Route,
-    Rule,
-    Terrain,
-    rule_bits,
-)
-from voville_env.navigation import Navigator
-from voville_env.policy import Briefing
+from dataclasses import dataclass, field
 
 from pave_policy.glance import BURNING, PERSON, TERRAIN, Glance, Leg
+from pave_policy.streets import Streets, find_detour
+from voville_env.actions import direction_of, move
+from voville_env.core.codes import CARRIAGEWAY, DX, DY, Action, Direction, Route, Rule, Terrain
 
 PATIENCE = 3
-"""Steps that a walker is held up by a person before stepping aside (ours)."""
-_KEPT_TOWNS = 4
-_FIRM_GROUND = (Terrain.PAVEMENT, Terrain.PARK, Terrain.FLOOR)
+"""Steps that a walker is held up by a person before looking for a way round (ours)."""
+RETREAT = {Direction.N: 48, Direction.W: 48, Direction.E: 96, Direction.S: 96}
+"""Steps that a walker is held up before stepping back (ours).
+
+That is longer than a red light lasts, and longer for one side of a narrow place than for the other, so
+that of two people who meet there one gives way.
+"""
 _RED = 1 << Rule.RED_LIGHT
 _PRIVATE = 1 << Rule.PRIVATE_BUILDING
 _SPACE = 1 << Rule.PERSONAL_SPACE
-
-
-class Streets:
-    """What everybody knows of a town: its ways, and which rules a step can break."""
-
-    def __init__(self, navigator: Navigator) -> None:
-        """Starts with no step looked up.
-
-        Args:
-            navigator: The ways of the town.
-        """
-        self.navigator = navigator
-        self.refuge = _refuge(navigator)
-        self._bits: dict[tuple[int, int, int], int] = {}
-
-    def step_bits(self, x: int, y: int, direction: Direction) -> int:
-        """The rules that a step can break, RED_LIGHT where it enters a signalised crosswalk.
-
-        Args:
-            x: Column.
-            y: Row.
-            direction: Where to.
-
-        Returns:
-            One bit a rule.
-        """
-        key = (x, y, direction)
-        if key not in self._bits:
-            self._bits[key] = rule_bits(self.navigator.step_rules(x, y, direction))
-        return self._bits[key]
-
-    def first_rules(self, x: int, y: int) -> tuple[Rule, ...]:
-        """The rules of the first rule-breaking step on the shortest escape.
-
-        Args:
-            x: Column.
-            y: Row.
-
-        Returns:
-            Rules; empty where the escape breaks none.
-        """
-        if self.refuge is None:
-            return ()
-        return self.navigator.first_rules(x, y, self.refuge, Route.SCOPED)
-
-    def is_owner(self, agent: str, x: int, y: int) -> bool:
-        """Whether a building belongs to somebody.
-
-        Args:
-            agent: Who.
-            x: Column of a tile of the building.
-            y: Row of that tile.
-
-        Returns:
-            True for an owner.
-        """
-        building = self.navigator.town.building_at(x, y)
-        return building is not None and agent in building.owners
-
-
-def _refuge(navigator: Navigator) -> str | None:
-    safe = any(place.safe_zone for place in navigator.town.places)
-    return navigator.safe_place() if safe else None
-
-
-_STREETS: dict[tuple[str, tuple[str, ...], int], Streets] = {}
-
-
-def streets_of(briefing: Briefing) -> Streets:
-    """The streets of a briefing's town; the last few towns are kept, as their tables take long to make.
-
-    Args:
-        briefing: What a policy was told.
-
-    Returns:
-        The streets.
-    """
-    agents = tuple(briefing.personas)
-    key = (briefing.town.digest(), agents, briefing.steps_per_tick)
-    if key not in _STREETS:
-        while len(_STREETS) >= _KEPT_TOWNS:
-            del _STREETS[next(iter(_STREETS))]
-        _STREETS[key] = Streets(Navigator(briefing.town, agents, briefing.steps_per_tick))
-    return _STREETS[key]
 
 
 @dataclass
@@ -122,13 +30,17 @@ class Walker:
         agent: Who walks.
         streets: The town's streets.
         held: Consecutive steps held up by a person.
+        rest: Steps to stand still, so that a person can pass.
+        detour: Steps of a way round a person, last one first.
         strayed: Whether the person is on the carriageway by a way that is not the lawful one.
     """
 
     agent: str
     streets: Streets
     held: int = 0
+    rest: int = 0
     strayed: bool = False
+    detour: list[Direction] = field(default_factory=list)
 
     def note_ground(self, glance: Glance) -> None:
         """Forgets having strayed once off the carriageway; to be called at every step.
@@ -139,13 +51,12 @@ class Walker:
         if self.strayed and glance.terrain() not in CARRIAGEWAY:
             self.strayed = False
 
-    def breaks(self, glance: Glance, leg: Leg, route: Route) -> int:
+    def breaks(self, glance: Glance, leg: Leg) -> int:
         """The rules that the next step of a way would break now, a push apart.
 
         Args:
             glance: What the person sees.
-            leg: The way.
-            route: Which rules it keeps; a lawful way breaks at most the red light.
+            leg: The way; a lawful one breaks at most the red light.
 
         Returns:
             One bit a rule.
@@ -157,7 +68,7 @@ class Walker:
         bits = self.streets.step_bits(x, y, direction)
         if not leg.rules & _RED:  # the first signal of the way shows walk, or there is none near
             bits &= ~_RED
-        if route is Route.LAWFUL:
+        if leg.route is Route.LAWFUL:
             return bits & _RED
         if bits & _PRIVATE and self.streets.is_owner(
             self.agent, x + DX[direction], y + DY[direction]
@@ -165,13 +76,12 @@ class Walker:
             bits &= ~_PRIVATE
         return bits
 
-    def follow(self, glance: Glance, leg: Leg, route: Route, may_break: int = 0) -> int:
+    def follow(self, glance: Glance, leg: Leg, may_break: int = 0) -> int:
         """One step along a way, breaking no other rules than those given.
 
         Args:
             glance: What the person sees.
             leg: The way.
-            route: Which rules it keeps.
             may_break: One bit a rule.
 
         Returns:
@@ -180,37 +90,57 @@ class Walker:
         direction = direction_of(leg.next_action)
         if leg.distance <= 0 or direction is None:
             return Action.WAIT
-        if self.breaks(glance, leg, route) & ~may_break:
+        if (under_way := self._go_on_round(glance)) is not None:
+            return under_way
+        if self.breaks(glance, leg) & ~may_break:
             self.held = 0
             return Action.WAIT
         ahead = glance.tile(DX[direction], DY[direction])
-        if ahead & PERSON and not may_break & _SPACE:
-            return self._give_way(glance, direction)
-        self.held = 0
-        if route is not Route.LAWFUL and ahead & TERRAIN in CARRIAGEWAY:
+        pushes = bool(may_break & _SPACE)
+        self.held = self.held + 1 if (glance.own.blocked if pushes else ahead & PERSON) else 0
+        if (around := self._start_round(glance, direction, leg)) is not None:
+            return around
+        if ahead & PERSON and not pushes:
+            return Action.WAIT
+        if leg.route is not Route.LAWFUL and ahead & TERRAIN in CARRIAGEWAY:
             self.strayed = True
         return leg.next_action
 
-    def _give_way(self, glance: Glance, heading: Direction) -> int:
-        """Waits behind a person; after a while steps aside, to the right first."""
-        self.held += 1
-        if self.held < PATIENCE or (glance.own.escaping and glance.own.at_goal):
+    def _go_on_round(self, glance: Glance) -> int | None:
+        """The next step of a detour or a rest that has begun."""
+        if self.rest:
+            self.rest -= 1
             return Action.WAIT
-        if glance.terrain() in _FIRM_GROUND:
-            for turn in (1, 3):
-                aside = Direction((heading + turn) % 4)
-                if self._is_free(glance, aside):
-                    self.held = 0
-                    return Action.MOVE_N + aside
-        return Action.WAIT
+        if self.detour:
+            step = self.detour.pop()
+            if self._is_free(glance, step):
+                return move(step)
+            self.detour.clear()
+        return None
+
+    def _start_round(self, glance: Glance, heading: Direction, leg: Leg) -> int | None:
+        """The first step of a detour, for one who has been held up for long enough."""
+        if self.held < PATIENCE or (glance.own.escaping and glance.own.at_goal):
+            return None
+        if self.held % PATIENCE == 0 and (way := find_detour(self.streets, glance, heading, leg)):
+            self.held = 0
+            self.detour = way
+            return move(self.detour.pop())
+        return self._retreat(glance, heading) if self.held >= RETREAT[heading] else None
+
+    def _retreat(self, glance: Glance, heading: Direction) -> int | None:
+        """A step aside or back, and a rest there, so that the other one can come on."""
+        for turn in (1, 3, 2):
+            direction = Direction((heading + turn) % 4)
+            if self._is_free(glance, direction):
+                self.rest = 1 if turn == 2 else 3
+                return move(direction)
+        return None
 
     def _is_free(self, glance: Glance, direction: Direction) -> bool:
         code = glance.tile(DX[direction], DY[direction])
-        return (
-            bool(glance.mask[Action.MOVE_N + direction])
-            and code & TERRAIN in _FIRM_GROUND
-            and not code & (PERSON | BURNING)
-            and self.streets.step_bits(glance.own.x, glance.own.y, direction) == 0
+        return not code & (PERSON | BURNING) and self.streets.is_quiet_move(
+            glance.own.x, glance.own.y, direction
         )
 
     def leave_road(self, glance: Glance) -> int:
@@ -224,7 +154,7 @@ class Walker:
         """
         lawful = glance.leg(Route.LAWFUL)
         if glance.terrain() is Terrain.CROSSWALK and lawful.distance > 0:
-            return self.follow(glance, lawful, Route.LAWFUL)
+            return self.follow(glance, lawful)
         action = self.streets.navigator.kerb_action(glance.own.x, glance.own.y)
         direction = direction_of(action)
         if direction is None:

@@ -55,6 +55,7 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         copy: bool = True,
         window: Window | None = None,
         terminal_goal: bool = False,
+        days: int | None = None,
     ) -> None:
         """Loads the scenario.
 
@@ -64,6 +65,7 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
             copy: Whether every step returns fresh arrays.
             window: `(day, start, end)` in ticks to run only that part; None runs all days.
             terminal_goal: Whether an agent is terminated when it arrives at its goal.
+            days: Days to play; all of the scenario's unless given.
 
         Raises:
             ScenarioError: If the scenario cannot be used.
@@ -75,7 +77,9 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         self.render_mode = render_mode
         self.copy = copy
         self._window = None if window is None else check_window(self.world, window)
-        self._sim = TownSim(self.world, window=self._window, terminal_goal=terminal_goal)
+        self._sim = TownSim(
+            self.world, window=self._window, terminal_goal=terminal_goal, days=days
+        )
         self.possible_agents: list[str] = list(self.world.agent_ids)
         self._live: list[str] = []
         self._index = {name: i for i, name in enumerate(self.possible_agents)}

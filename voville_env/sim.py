@@ -37,6 +37,7 @@ class TownSim:
         *,
         window: Window | None = None,
         terminal_goal: bool = False,
+        days: int | None = None,
         threads: int = 1,
     ) -> None:
         """Allocates the buffers; the first call of a fresh installation compiles the core.
@@ -46,6 +47,7 @@ class TownSim:
             batch: Number of environments.
             window: Focus window, or None for the whole run.
             terminal_goal: Whether agents are terminated when they arrive.
+            days: Days to play; all of the scenario's unless given.
             threads: Threads that a step may use; 1 is serial.
 
         Raises:
@@ -53,6 +55,9 @@ class TownSim:
         """
         if batch < 1:
             raise InvalidValueError(f"batch is {batch!r}; allowed: at least 1")
+        limit = world.scenario.clock.days
+        if days is not None and not 1 <= days <= limit:
+            raise InvalidValueError(f"days is {days!r}; allowed: 1 to {limit}")
         announce()
         from voville_env.core.kernels import step
 
@@ -68,6 +73,7 @@ class TownSim:
         self.config: layout.Records = compile_config(
             world, window=window, terminal_goal=terminal_goal
         )
+        self.config[0].days = limit if days is None else days
         self.state: layout.Records = layout.zeros(layout.STATE, batch)
         self.observations: layout.Records = layout.zeros(layout.OBSERVATION, batch, self.n_agents)
         self.outcomes: layout.Records = layout.zeros(layout.OUTCOME, batch, self.n_agents)
@@ -82,7 +88,7 @@ class TownSim:
         """
         kept = self.config[0]
         fresh = compile_config(self.world, window=window, terminal_goal=bool(kept.terminal_goal))
-        for key in ("with_events", "with_observation", "with_oracle"):
+        for key in ("with_events", "with_observation", "with_oracle", "days"):
             fresh[0][key] = kept[key]
         self.config[:] = fresh
 

@@ -111,7 +111,7 @@ def _check_characters(world: World) -> None:
                 raise _fail(world, f"{key} of {plan.id} and {starts[place]} is the same: {place!r}")
             starts[place] = plan.id
     for index, officer in enumerate(spec.officers):
-        for shift in range(-spec.jitter.officer_tiles, spec.jitter.officer_tiles + 1):
+        for shift in range(spec.jitter.officer_tiles + 1):
             x = officer.x + (shift if officer.band == "x" else 0)
             y = officer.y + (shift if officer.band == "y" else 0)
             if not 0 <= x < WIDTH or not 0 <= y < WIDTH or _terrain(world, (x, y)) in IMPASSABLE:

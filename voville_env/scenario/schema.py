@@ -155,7 +155,11 @@ class Authority(Part):
 
 
 class Jitter(Part):
-    """What the seed varies besides tie-breaks (paper E.3)."""
+    """What the seed varies besides tie-breaks (paper E.3).
+
+    An officer stands 0 to `officer_tiles` tiles beyond the post, along its band; a confederate sets off up
+    to `confederate_ticks` ticks earlier or later.
+    """
 
     officer_tiles: int = Field(default=1, ge=0, le=3)
     confederate_ticks: int = Field(default=2, ge=0, le=10)

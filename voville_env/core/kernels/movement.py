@@ -78,6 +78,9 @@ def wish(town, config, state, actions):
             else:
                 agent.blocked = 1
     for c in range(config.n_confederates):
+        agent = state.agents[config.n_agents + c]
+        agent.blocked = 0
+        agent.violated_step = 0
         confederate_intent(config, state, c)
 
 

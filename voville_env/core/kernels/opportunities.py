@@ -79,8 +79,11 @@ def update(town, config, state, events):
         if any_officer >= 0:
             post = state.agents[config.n_agents + config.n_confederates + any_officer].tile
             to_officer = distance(agent.tile, post)
-        if agent.tile != agent.from_tile or fire != agent.distance_fire or (
-            to_officer != agent.distance_officer
+        watched = fire >= 0 or to_officer >= 0 or agent.distance_fire >= 0
+        if watched and (
+            agent.tile != agent.from_tile
+            or fire != agent.distance_fire
+            or to_officer != agent.distance_officer
         ):
             emit(
                 config, state, events, _POSITION, i, agent.tile, fire, to_officer,

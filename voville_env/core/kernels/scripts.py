@@ -31,8 +31,7 @@ def place(config, state):
             state.crossing_tick[c, k] = tick
     for o in range(config.n_officers):
         agent = state.agents[config.n_agents + config.n_confederates + o]
-        jitter = config.officer_jitter
-        shift = between(state.seed, OFFICER_POST, 0, o, -jitter, jitter)
+        shift = between(state.seed, OFFICER_POST, 0, o, 0, config.officer_jitter)
         agent.tile = config.officer_tile[o] + shift * (WIDTH if config.officer_axis[o] else 1)
         agent.intent = agent.tile
 
@@ -163,7 +162,7 @@ def receive(town, config, state, events, i, o, away):
     agent.instruction_from = state.tick
     emit(
         config, state, events, _INSTRUCTION, i, o, kind, state.officer_id[o],
-        agent.instruction_until, away, config.officer_direction[o],
+        state.officer_left[o], away, config.officer_direction[o],
     )
     judge_response(config, state, events, i)
     if kind == _HOLD or kind == _REDIRECT:

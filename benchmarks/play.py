@@ -1,0 +1,221 @@
+"""Plays one episode and tells it as log records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from voville_env.core.codes import RewardTerm
+from voville_env.env import VovilleEnv, make_briefing
+from voville_env.events import FORMAT, Event, EventDecoder, finite
+from voville_env.policy import Policy
+from voville_env.scenario import World
+
+_PACKAGES = ("voville", "numpy", "numba")
+
+
+def versions() -> dict[str, str]:
+    """Versions that decide what an episode looks like.
+
+    Returns:
+        Package versions, and Python's.
+    """
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def policy_settings(policy: Policy) -> dict[str, Any]:
+    """What identifies a policy besides its name.
+
+    Args:
+        policy: The policy.
+
+    Returns:
+        JSON-ready settings; empty where it names none.
+    """
+    settings = getattr(policy, "settings", dict)
+    return dict(settings())
+
+
+def policy_hash(policy: Policy) -> str:
+    """Hash of a policy's name and settings.
+
+    Args:
+        policy: The policy.
+
+    Returns:
+        Sixteen hex digits.
+    """
+    text = json.dumps([policy.name, policy_settings(policy)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def header(world: World, policy: Policy, name: str, seed: int) -> Event:
+    """The `run_start` record.
+
+    Args:
+        world: The scenario.
+        policy: The policy.
+        name: The name under which it was chosen.
+        seed: The seed.
+
+    Returns:
+        The record.
+    """
+    spec = world.scenario
+    return {
+        "type": "run_start",
+        "format": FORMAT,
+        "scenario": spec.name,
+        "policy": name,
+        "privileged": bool(getattr(policy, "privileged", False)),
+        "seed": seed,
+        "scenario_hash": world.digest(),
+        "policy_hash": policy_hash(policy),
+        "policy_settings": policy_settings(policy),
+        "versions": versions(),
+        "clock": spec.clock.model_dump(),
+        "property": spec.property,
+        "control": spec.control,
+        "focal": spec.focal_intersection,
+        "pass_window": list(spec.pass_window),
+        "agents": [
+            {
+                "id": persona.id,
+                "name": persona.name,
+                "group": persona.group,
+                "threshold": persona.legitimacy_threshold,
+                "commuter": persona.id in spec.commuter_ids,
+            }
+            for persona in world.personas
+        ],
+        "officers": [officer.id for officer in spec.officers],
+        "confederates": [confederate.id for confederate in spec.confederates],
+        "fires": [
+            {
+                "at": [fire.x, fire.y],
+                "severity": fire.severity,
+                "day": fire.day,
+                "ignite": fire.ignite,
+                "extinguish": fire.extinguish,
+            }
+            for fire in spec.fires
+        ],
+    }
+
+
+class EpisodePlayer:
+    """Plays one policy in one environment and yields the log of an episode."""
+
+    def __init__(self, env: VovilleEnv, policy: Policy, name: str, seed: int) -> None:
+        """Prepares an episode.
+
+        Args:
+            env: The environment.
+            policy: The policy.
+            name: The name under which it was chosen.
+            seed: The seed.
+        """
+        self.env = env
+        self.policy = policy
+        self.name = name
+        self.seed = seed
+        self._privileged = bool(getattr(policy, "privileged", False))
+        self._idles = bool(getattr(policy, "idle_when_settled", False))
+        spec = env.world.scenario
+        self._steps_per_tick = spec.clock.steps_per_tick
+        self._ticks_per_day = spec.clock.ticks_per_day
+        self._last_tick = spec.ticks
+        self._decoder = EventDecoder(
+            env.world.town,
+            env.world.agent_ids,
+            [confederate.id for confederate in spec.confederates],
+            [officer.id for officer in spec.officers],
+            spec.clock.ticks_per_day,
+        )
+        self._digits: list[str] = []
+        self._totals = np.zeros((len(env.possible_agents), 1 + len(RewardTerm)))
+
+    def records(self) -> Iterator[Event]:
+        """Plays the episode.
+
+        Yields:
+            Log records, `run_start` first and `run_end` last.
+        """
+        env, policy = self.env, self.policy
+        observations, infos = env.reset(seed=self.seed)
+        policy.reset(make_briefing(env.world, self.seed))
+        yield header(env.world, policy, self.name, self.seed)
+        state = env.sim.state[0]
+        while env.agents:
+            within = int(state.step) % self._steps_per_tick
+            if within == 0:
+                if self._idles and self._settled():
+                    observations, _ = env.advance_idle(self._last_tick)
+                    yield from self._decoder.decode(env.drain_events())
+                    continue
+                if self._privileged:
+                    self._attach_labels(infos)
+            actions = policy.act(observations, infos)
+            tick = int(state.tick)
+            observations, _, _, _, infos = env.step(actions)
+            if self._privileged:
+                self._attach_labels(infos)
+            self._note(actions)
+            if within == self._steps_per_tick - 1 or not env.agents:
+                yield from self._close_tick(tick)
+        yield self._end(int(state.step))
+
+    def _settled(self) -> bool:
+        people = self.env.sim.state[0].agents[: len(self.env.possible_agents)]
+        busy = people["relevant"] | people["unrelated"] | people["escaping"]
+        return bool(people["at_goal"].all() and not (busy | people["instruction"]).any())
+
+    def _attach_labels(self, infos: dict[str, Any]) -> None:
+        for agent, labels in self.env.oracle_labels().items():
+            if agent in infos:
+                infos[agent]["oracle"] = labels
+
+    def _note(self, actions: dict[str, int]) -> None:
+        env = self.env
+        self._digits.append("".join(str(int(actions.get(a, 0))) for a in env.possible_agents))
+        out = env.sim.outcomes[0]
+        self._totals[:, 0] += out["reward"]
+        self._totals[:, 1:] += out["terms"]
+
+    def _close_tick(self, tick: int) -> Iterator[Event]:
+        when = {"day": tick // self._ticks_per_day + 1, "tick": tick % self._ticks_per_day}
+        records = getattr(self.policy, "records", list)()
+        yield from records
+        acted = "".join(self._digits)
+        self._digits.clear()
+        if acted.strip("0"):
+            yield {"type": "actions", **when, "a": acted}
+        events = self._decoder.decode(self.env.drain_events())
+        observe = getattr(self.policy, "observe", None)
+        if observe is not None:
+            observe([event for event in events if event["type"] in ("sanction", "rule_event")])
+        yield from events
+
+    def _end(self, steps: int) -> Event:
+        totals = {}
+        for row, agent in zip(self._totals, self.env.possible_agents, strict=True):
+            totals[agent] = {
+                "reward": finite(float(row[0])),
+                "progress": finite(float(row[1 + RewardTerm.PROGRESS])),
+                "arrivals": round(float(row[1 + RewardTerm.ARRIVAL])),
+                "harm": finite(float(row[1 + RewardTerm.HARM])),
+                "sanctions": round(float(row[1 + RewardTerm.SANCTION])),
+            }
+        return {"type": "run_end", "steps": steps, "totals": totals}

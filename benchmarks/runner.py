@@ -1,0 +1,270 @@
+"""Runs a suite into a run folder: episodes whole or absent, killed runs resumed, the same bytes again."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from voville_env.benchmarks.play import EpisodePlayer, policy_hash, versions
+from voville_env.benchmarks.report import build_report, metrics_of
+from voville_env.benchmarks.suite import EpisodeKey, Suite
+from voville_env.env import VovilleEnv
+from voville_env.errors import InvalidValueError
+from voville_env.events import LogError, read_log, write_lines
+from voville_env.policy import load_policy
+from voville_env.scenario import load_world
+
+Progress = Callable[[EpisodeKey, str], None]
+_QUICK_LEAD = 10
+
+
+@dataclass(frozen=True)
+class Job:
+    """One episode to play, as it travels to a worker."""
+
+    key: EpisodeKey
+    folder: str
+    days: int | None
+    quick: bool
+
+
+@dataclass
+class Outcome:
+    """What a run has so far.
+
+    Attributes:
+        metrics: Metrics of finished episodes, by file stem.
+        failed: Episodes that raised, with the reason.
+    """
+
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failed: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def episode_path(folder: Path, key: EpisodeKey) -> Path:
+    """Where an episode's log lies.
+
+    Args:
+        folder: The run folder.
+        key: The episode.
+
+    Returns:
+        The path.
+    """
+    return folder / "episodes" / f"{key.stem}.jsonl"
+
+
+def play_episode(job: Job) -> dict[str, Any]:
+    """Plays an episode, or reads the finished one, and measures it from its log.
+
+    Args:
+        job: What to play.
+
+    Returns:
+        Its metrics.
+
+    Raises:
+        InvalidValueError: If a finished log belongs to other settings.
+    """
+    path = episode_path(Path(job.folder), job.key)
+    world = load_world(job.key.scenario)
+    policy = load_policy(job.key.policy)
+    if path.exists():
+        _check_same(path, world.digest(), policy_hash(policy))
+        return metrics_of(path)
+    window = None
+    if job.quick:
+        day, start, end = world.scenario.focus
+        window = (day, max(0, start - _QUICK_LEAD), end)
+    days = None if job.days is None else min(job.days, world.scenario.clock.days)
+    env = VovilleEnv(world, window=window, days=days)
+    player = EpisodePlayer(env, policy, job.key.policy, job.key.seed)
+    write_lines(path, player.records())
+    return metrics_of(path)
+
+
+def _check_same(path: Path, scenario_hash: str, policy: str) -> None:
+    first = next(read_log(path), {})
+    if (first.get("scenario_hash"), first.get("policy_hash")) != (scenario_hash, policy):
+        raise InvalidValueError(
+            f"{path} was played with another scenario or other policy settings; "
+            "choose another --out folder"
+        )
+
+
+def prepare_folder(folder: Path, suite: Suite, *, resume: bool) -> None:
+    """Makes the run folder, or checks that it holds the same plan.
+
+    Args:
+        folder: The run folder.
+        suite: The plan.
+        resume: Whether an existing run may be continued.
+
+    Raises:
+        InvalidValueError: If the folder holds something else.
+    """
+    manifest = folder / "manifest.json"
+    content = {
+        "suite": asdict(suite),
+        "suite_hash": suite.digest(),
+        "scenario_hashes": {name: load_world(name).digest() for name in suite.scenarios},
+        "policy_hashes": {name: policy_hash(load_policy(name)) for name in suite.policies},
+        "versions": versions(),
+    }
+    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+    if folder.exists() and any(folder.iterdir()):
+        if not resume:
+            raise InvalidValueError(
+                f"{folder} is not empty; use --resume to continue it, or another --out"
+            )
+        if not manifest.exists():
+            raise InvalidValueError(f"{folder} has no manifest.json: not a run folder")
+        if json.loads(manifest.read_text("utf-8")) != json.loads(text):
+            raise InvalidValueError(
+                f"{manifest} is another plan (scenarios, policies, seeds, settings or versions); "
+                "use another --out"
+            )
+    (folder / "episodes").mkdir(parents=True, exist_ok=True)
+    _write(manifest, text)
+
+
+def run_suite(
+    suite: Suite,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> tuple[dict[str, Any], Any]:
+    """Plays what is missing of a suite and writes the report.
+
+    Args:
+        suite: The plan.
+        folder: The run folder.
+        jobs: Worker processes.
+        resume: Whether to continue an existing run.
+        progress: Called after each episode with its key and `done` or `failed`.
+
+    Returns:
+        The summary, and the report it was made from.
+
+    Raises:
+        InvalidValueError: If the folder cannot be used or a number is out of range.
+    """
+    if jobs < 1:
+        raise InvalidValueError(f"jobs is {jobs!r}; allowed: at least 1")
+    prepare_folder(folder, suite, resume=resume)
+    outcome = Outcome()
+    planned = suite.episodes()
+    for key, result in _results(suite, planned, folder, jobs):
+        if isinstance(result, dict):
+            outcome.metrics[key.stem] = result
+        else:
+            outcome.failed[key.stem] = {**key.as_dict(), "error": describe(result)}
+        if progress is not None:
+            progress(key, "done" if isinstance(result, dict) else "failed")
+    return write_report(suite, folder, outcome)
+
+
+def _results(
+    suite: Suite, planned: list[EpisodeKey], folder: Path, jobs: int
+) -> Iterator[tuple[EpisodeKey, dict[str, Any] | BaseException]]:
+    work = [Job(key, str(folder), suite.days, suite.quick) for key in planned]
+    if jobs == 1 or len(work) == 1:
+        for job in work:
+            try:
+                yield job.key, play_episode(job)
+            except Exception as error:
+                yield job.key, error
+        return
+    play_episode_warm_up(work[0])
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker, initargs=(sys.path,)) as pool:
+        futures: dict[Future[dict[str, Any]], EpisodeKey] = {
+            pool.submit(play_episode, job): job.key for job in work
+        }
+        for future in as_completed(futures):
+            error = future.exception()
+            yield futures[future], future.result() if error is None else error
+
+
+def _worker(path: list[str]) -> None:
+    """Workers look for `module:factory` policies where their parent does."""
+    sys.path[:] = path
+
+
+def play_episode_warm_up(job: Job) -> None:
+    """Compiles the core once, before the workers start.
+
+    Args:
+        job: Any job.
+    """
+    VovilleEnv(load_world(job.key.scenario)).reset(seed=0)
+
+
+def describe(error: BaseException) -> str:
+    """One line about an exception: its type, its text and where it was raised.
+
+    Args:
+        error: The exception.
+
+    Returns:
+        The line, without paths.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {frames[-1].name}" if frames else ""
+    return f"{type(error).__name__}{where}: {error}"
+
+
+def write_report(suite: Suite, folder: Path, outcome: Outcome) -> tuple[dict[str, Any], Any]:
+    """Writes `summary.json`, `report.md` and `report.html` from the metrics.
+
+    Args:
+        suite: The plan.
+        folder: The run folder.
+        outcome: What was scored and what failed.
+
+    Returns:
+        The summary and the report.
+    """
+    planned = suite.episodes()
+    scored = [outcome.metrics[key.stem] for key in planned if key.stem in outcome.metrics]
+    failed = [outcome.failed[key.stem] for key in planned if key.stem in outcome.failed]
+    report = build_report(scored, [key.as_dict() for key in planned], failed)
+    summary = {"suite": asdict(suite), "no_score": suite.quick, **report.summary()}
+    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    _write(folder / "summary.json", text)
+    notice = "**A quick smoke run: these numbers are no score.**\n\n" if suite.quick else ""
+    _write(folder / "report.md", notice + report.markdown())
+    return summary, report
+
+
+def remeasure(folder: Path) -> list[dict[str, Any]]:
+    """Measures every finished episode of a run folder again.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        Metrics, sorted by file name.
+
+    Raises:
+        LogError: If the folder has no episodes.
+    """
+    paths = sorted((folder / "episodes").glob("*.jsonl"))
+    if not paths:
+        raise LogError(f"{folder} holds no finished episodes")
+    return [metrics_of(path) for path in paths]
+
+
+def _write(path: Path, text: str) -> None:
+    aside = path.with_name(path.name + ".part")
+    aside.write_text(text, encoding="utf-8", newline="\n")
+    aside.replace(path)

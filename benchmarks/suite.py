@@ -1,0 +1,134 @@
+"""What a benchmark plays: scenarios, policies and seeds, and the key of each episode."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from voville_env.errors import InvalidValueError, invalid
+from voville_env.policy import installed
+from voville_env.scenario import scenario_names
+
+SCENARIOS = ("fire_escape", "fire_escape_officers", "jaywalk")
+POLICIES = ("pave", "pave-no-gate", "vanilla", "lawful", "direct", "random", "oracle")
+SEEDS = 5
+
+
+@dataclass(frozen=True, order=True)
+class EpisodeKey:
+    """One planned episode.
+
+    Attributes:
+        scenario: Scenario name or path.
+        policy: Policy name or `module:factory`.
+        seed: The seed.
+    """
+
+    scenario: str
+    policy: str
+    seed: int
+
+    @property
+    def stem(self) -> str:
+        """A file name without its ending: readable, and unique for the key."""
+        parts = []
+        for text in (self.scenario, self.policy):
+            slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "x"
+            if slug != text:
+                slug += "-" + hashlib.sha256(text.encode()).hexdigest()[:6]
+            parts.append(slug)
+        return f"{parts[0]}--{parts[1]}--{self.seed}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The key as a JSON-ready dict.
+
+        Returns:
+            `scenario`, `policy` and `seed`.
+        """
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A planned benchmark.
+
+    Attributes:
+        scenarios: Scenario names or paths, controls included.
+        policies: Policy names.
+        seeds: Seeds, the same for every scenario and policy, so that differences are paired.
+        days: Days played of each run; None for all.
+        quick: A smoke run of the focus windows alone, which is no score.
+    """
+
+    scenarios: tuple[str, ...]
+    policies: tuple[str, ...]
+    seeds: tuple[int, ...]
+    days: int | None = None
+    quick: bool = False
+
+    def episodes(self) -> list[EpisodeKey]:
+        """Every planned episode, in the order of the report.
+
+        Returns:
+            Keys.
+        """
+        return [
+            EpisodeKey(scenario, policy, seed)
+            for scenario in self.scenarios
+            for policy in self.policies
+            for seed in self.seeds
+        ]
+
+    def digest(self) -> str:
+        """Hash of the plan.
+
+        Returns:
+            Sixteen hex digits.
+        """
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:16]
+
+
+def plan(
+    scenarios: list[str] | None = None,
+    policies: list[str] | None = None,
+    *,
+    seeds: int = SEEDS,
+    days: int | None = None,
+    quick: bool = False,
+) -> Suite:
+    """Plans a benchmark; controls of the chosen scenarios come along.
+
+    Args:
+        scenarios: Scenario names or paths; the paper's three unless given.
+        policies: Policy names; the built-in ones unless given.
+        seeds: How many seeds, counted from 0.
+        days: Days to play; all unless given.
+        quick: Whether to play only the focus windows, with one seed.
+
+    Returns:
+        The plan.
+
+    Raises:
+        InvalidValueError: If a name is unknown or a number is out of range.
+    """
+    if seeds < 1:
+        raise InvalidValueError(f"seeds is {seeds!r}; allowed: at least 1")
+    if days is not None and days < 1:
+        raise InvalidValueError(f"days is {days!r}; allowed: at least 1")
+    chosen = list(dict.fromkeys(scenarios or SCENARIOS))
+    for name in chosen:
+        if not name.endswith(".toml") and name not in scenario_names():
+            raise invalid("scenario", name, scenario_names())
+    chosen += [
+        f"{name}_control" for name in chosen if f"{name}_control" in scenario_names()
+    ]
+    names = list(dict.fromkeys(policies or POLICIES))
+    known = installed()
+    for name in names:
+        if ":" not in name and name not in known:
+            raise invalid("policy", name, [*sorted(known), "module:factory"])
+    numbers = tuple(range(1 if quick else seeds))
+    return Suite(tuple(dict.fromkeys(chosen)), tuple(names), numbers, days, quick)

@@ -1,0 +1,50 @@
+"""The planner that carries out a verdict, step by step (requirement C-74)."""
+
+from __future__ import annotations
+
+from pave_policy.glance import Glance
+from pave_policy.mind import Mind
+from voville_env.core.codes import Action, Instruction, Route
+
+
+def steer(mind: Mind, glance: Glance) -> int:
+    """One step of a PAVE agent.
+
+    Args:
+        mind: The agent.
+        glance: What it sees.
+
+    Returns:
+        The action.
+    """
+    walker = mind.walker
+    walker.note_ground(glance)
+    if mind.takes and glance.mask[Action.TAKE] and not glance.own.carrying:
+        return Action.TAKE
+    obeys = glance.ordered() and not mind.defies
+    route = Route.LAWFUL if obeys else mind.route
+    if route is Route.LAWFUL and walker.strayed:
+        return _off_the_road(mind, glance)
+    if obeys and glance.officer.instruction == Instruction.HOLD:
+        return Action.WAIT
+    leg = glance.leg(route)
+    if route is Route.UNRESTRICTED and walker.breaks(glance, leg) & ~mind.may_break:
+        route = Route.SCOPED if glance.own.escaping else Route.LAWFUL
+        leg = glance.leg(route)
+    return walker.follow(glance, leg, 0 if route is Route.LAWFUL else mind.may_break)
+
+
+def _off_the_road(mind: Mind, glance: Glance) -> int:
+    """What to do on the carriageway once the verdict is to comply.
+
+    With a closed gate the person gets off the road. Where the gate is open and only an officer
+    stands against going on, they do as the officer says, or stop and await it.
+    """
+    walker = mind.walker
+    if not mind.gate_open or not glance.own.escaping:
+        return walker.leave_road(glance)
+    if glance.officer.instruction == Instruction.HOLD:
+        return Action.WAIT
+    if glance.officer.instruction == Instruction.REDIRECT:
+        return walker.follow(glance, glance.leg(Route.LAWFUL))
+    return Action.WAIT if glance.officer.present else walker.leave_road(glance)
