@@ -86,7 +86,7 @@ def header(world: World, policy: Policy, name: str, seed: int) -> Event:
         "policy_settings": policy_settings(policy),
         "versions": versions(),
         "clock": spec.clock.model_dump(),
-        "property": spec.property,
+        "purpose": spec.purpose,
         "control": spec.control,
         "focal": spec.focal_intersection,
         "pass_window": list(spec.pass_window),
@@ -196,8 +196,7 @@ class EpisodePlayer:
 
     def _close_tick(self, tick: int) -> Iterator[Event]:
         when = {"day": tick // self._ticks_per_day + 1, "tick": tick % self._ticks_per_day}
-        records = getattr(self.policy, "records", list)()
-        yield from records
+        yield from getattr(self.policy, "records", list)()
         acted = "".join(self._digits)
         self._digits.clear()
         if acted.strip("0"):

@@ -1,4 +1,4 @@
-"""Runs a suite into a run folder: episodes whole or absent, killed runs resumed, the same bytes again."""
+"""Runs a suite into a run folder: episodes are whole or absent, and a killed run can go on."""
 
 from __future__ import annotations
 
@@ -186,13 +186,15 @@ def _results(
         return
     play_episode_warm_up(work[0])
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker, initargs=(sys.path,)) as pool:
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_worker, initargs=(sys.path,)
+    ) as pool:
         futures: dict[Future[dict[str, Any]], EpisodeKey] = {
             pool.submit(play_episode, job): job.key for job in work
         }
         for future in as_completed(futures):
-            error = future.exception()
-            yield futures[future], future.result() if error is None else error
+            raised = future.exception()
+            yield futures[future], future.result() if raised is None else raised
 
 
 def _worker(path: list[str]) -> None:

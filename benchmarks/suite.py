@@ -122,9 +122,7 @@ def plan(
     for name in chosen:
         if not name.endswith(".toml") and name not in scenario_names():
             raise invalid("scenario", name, scenario_names())
-    chosen += [
-        f"{name}_control" for name in chosen if f"{name}_control" in scenario_names()
-    ]
+    chosen += [f"{name}_control" for name in chosen if f"{name}_control" in scenario_names()]
     names = list(dict.fromkeys(policies or POLICIES))
     known = installed()
     for name in names:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from voville_env.core.codes import Instruction, Route, Terrain
+from voville_env.core.codes import CueType, Instruction, Route, Terrain
 from voville_env.observation import Observation
 
 TERRAIN = 0x0F
@@ -38,7 +38,7 @@ class Own(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """One row of `routes`: what is ahead on a planned way, which rules it keeps and where it leads."""
+    """One row of `routes`: what is ahead on a way, which rules it keeps and where it leads."""
 
     distance: int
     next_action: int
@@ -67,6 +67,7 @@ class Glance(NamedTuple):
     own: Own
     legs: list[list[int]]
     officer: Officer
+    cues: NDArray[Any]
     tiles: NDArray[Any]
     mask: NDArray[Any]
 
@@ -80,7 +81,7 @@ class Glance(NamedTuple):
             What is ahead on it.
         """
         if self.own.escaping:
-            return Leg(*self.legs[_SAFE_ROWS + route], route, True)
+            return _leg(self.legs[_SAFE_ROWS + route], route, to_refuge=True)
         return self.scheduled_leg(route)
 
     def scheduled_leg(self, route: Route) -> Leg:
@@ -92,7 +93,7 @@ class Glance(NamedTuple):
         Returns:
             What is ahead on it.
         """
-        return Leg(*self.legs[route], route, False)
+        return _leg(self.legs[route], route, to_refuge=False)
 
     def tile(self, dx: int, dy: int) -> int:
         """The code of a tile nearby.
@@ -114,6 +115,22 @@ class Glance(NamedTuple):
         """
         return Terrain(self.tile(0, 0) & TERRAIN)
 
+    def is_safe(self) -> bool:
+        """Whether the person has fled and is in the safe zone.
+
+        Returns:
+            True there.
+        """
+        return bool(self.own.escaping and self.own.at_goal)
+
+    def perceives_fire(self) -> bool:
+        """Whether a fire is among the cues.
+
+        Returns:
+            True within its reach.
+        """
+        return bool((self.cues[:, 0] == CueType.FIRE).any())
+
     def ordered(self) -> bool:
         """Whether an order to hold or to turn back is in force.
 
@@ -121,6 +138,11 @@ class Glance(NamedTuple):
             True under such an order.
         """
         return self.officer.instruction in (Instruction.HOLD, Instruction.REDIRECT)
+
+
+def _leg(row: list[int], route: Route, *, to_refuge: bool) -> Leg:
+    distance, next_action, rules, wait = row
+    return Leg(distance, next_action, rules, wait, route, to_refuge)
 
 
 def look(observation: Observation) -> Glance:
@@ -136,6 +158,7 @@ def look(observation: Observation) -> Glance:
         Own(*observation["self"].tolist()),
         observation["routes"].tolist(),
         Officer(*observation["authority"].tolist()),
+        observation["situational_cues"],
         observation["tiles"],
         observation["action_mask"],
     )

@@ -19,9 +19,8 @@ from pave_policy.mind import Acted, Mind, Question, situation_of
 from pave_policy.perception import perceive
 from pave_policy.records import Assessment, Plan, Verdict
 from pave_policy.settings import PaveSettings
-from pave_policy.streets import streets_of
 from pave_policy.verdict import comply_without_model, enforce, gate_is_open, give_verdict
-from pave_policy.walking import Walker
+from pave_policy.walking import walkers_of
 from voville_env.observation import Context, Observation
 from voville_env.policy import Actions, BasePolicy, Briefing, Infos, Observations
 
@@ -70,11 +69,11 @@ class PavePolicy(BasePolicy):
             briefing: The town, the people and the clock.
         """
         super().reset(briefing)
-        streets = streets_of(briefing)
+        walkers = walkers_of(briefing)
         roads = warm_up(briefing.town)
         self._steps_per_tick = briefing.steps_per_tick
         self._minds = {
-            agent: Mind(persona, Walker(agent, streets), Memory(roads))
+            agent: Mind(persona, walkers[agent], Memory(roads))
             for agent, persona in briefing.personas.items()
         }
         for agent, mind in self._minds.items():

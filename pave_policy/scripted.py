@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pave_policy.glance import Glance, look
-from pave_policy.streets import streets_of
-from pave_policy.walking import Walker
+from pave_policy.walking import Walker, walkers_of
 from voville_env.core.codes import (
     ALL_RULES,
     CARRIAGEWAY,
@@ -94,8 +93,7 @@ class WalkingPolicy(BasePolicy):
             briefing: Whose town is walked.
         """
         super().reset(briefing)
-        streets = streets_of(briefing)
-        self._walkers = {agent: Walker(agent, streets) for agent in briefing.personas}
+        self._walkers = walkers_of(briefing)
 
     def act(self, observations: Observations, infos: Infos) -> Actions:
         """Takes one step with everybody.
@@ -179,19 +177,17 @@ class DirectPolicy(WalkingPolicy):
             info: Not used.
 
         Returns:
-            The action; WAIT at the end, and where somebody blocks the way within the safe zone.
+            The action; WAIT at the end, and behind people within the safe zone.
         """
-        own = glance.own
-        if own.escaping and own.at_goal and own.blocked:
-            return Action.WAIT
         return walker.follow(glance, glance.leg(Route.SCOPED), ALL_RULES)
 
 
 @dataclass
 class OraclePolicy(WalkingPolicy):
-    """Breaks the traffic rules exactly where the environment's own label calls it warranted.
+    """Breaks the traffic rules where the environment's own label calls it warranted.
 
-    It reads the privileged labels. Where nothing is at stake it goes on as before while escaping.
+    It reads the privileged labels. Where nothing is at stake it goes on as before, as long as it
+    perceives the fire.
     """
 
     name: str = "oracle"
@@ -227,7 +223,7 @@ class OraclePolicy(WalkingPolicy):
         label = info["oracle"][0]
         if label == Label.WARRANTED:
             self._warranted.add(walker.agent)
-        elif label != Label.NONE or not glance.own.escaping:
+        elif label != Label.NONE or not glance.perceives_fire():
             self._warranted.discard(walker.agent)
         if walker.agent in self._warranted and not glance.ordered():
             return walker.follow(glance, glance.leg(Route.SCOPED), TRIGGER_RELEVANT)

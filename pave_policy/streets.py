@@ -1,4 +1,4 @@
-"""What everybody knows of a town: its ways, the rules that a step can break, and ways round people."""
+"""What everybody knows of a town: its ways, the rules a step can break, and ways round people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections import deque
 
 from pave_policy.glance import BURNING, CENTRE, PERSON, Glance, Leg
 from voville_env.actions import move
-from voville_env.core.codes import DX, DY, TILES, Direction, Route, Rule, Terrain, rule_bits
+from voville_env.core.codes import (
+    CARRIAGEWAY,
+    DX,
+    DY,
+    TILES,
+    Direction,
+    Route,
+    Rule,
+    Terrain,
+    rule_bits,
+)
 from voville_env.navigation import Navigator
 from voville_env.policy import Briefing
 
@@ -46,8 +56,8 @@ class Streets:
             self._bits[key] = rule_bits(self.navigator.step_rules(x, y, direction))
         return self._bits[key]
 
-    def is_quiet_move(self, x: int, y: int, direction: Direction) -> bool:
-        """Whether a step breaks no rule whatever the signals show, and stays on its ground.
+    def stays_on_ground(self, x: int, y: int, direction: Direction) -> bool:
+        """Whether a step is possible that neither enters nor leaves a road or a building.
 
         Args:
             x: Column.
@@ -59,15 +69,33 @@ class Streets:
         """
         key = (x, y, direction)
         if key not in self._moves:
-            self._moves[key] = (
-                self.navigator.action(x, y, direction) == move(direction)
-                and self.step_bits(x, y, direction) == 0
-                and self._ground(x, y) == self._ground(x + DX[direction], y + DY[direction])
+            possible = self.navigator.action(x, y, direction) == move(direction)
+            self._moves[key] = possible and self._ground(x, y) is self._ground(
+                x + DX[direction], y + DY[direction]
             )
         return self._moves[key]
 
+    def is_open(self, x: int, y: int, direction: Direction, may_break: int) -> bool:
+        """Whether one may go round a person by a step, whatever the signals show.
+
+        Args:
+            x: Column.
+            y: Row.
+            direction: Where to.
+            may_break: Rules that one may break, one bit each.
+
+        Returns:
+            True for a step on the same ground that breaks no other rule.
+        """
+        return (
+            self.stays_on_ground(x, y, direction)
+            and self.step_bits(x, y, direction) & ~may_break == 0
+        )
+
     def _ground(self, x: int, y: int) -> Terrain:
         terrain = self.navigator.terrain(x, y)
+        if terrain in CARRIAGEWAY:
+            return Terrain.ROAD
         return Terrain.PAVEMENT if terrain in _FIRM_GROUND else terrain
 
     def steps_to(self, x: int, y: int, place: str, route: Route) -> int:
@@ -157,7 +185,9 @@ def streets_of(briefing: Briefing) -> Streets:
     return _STREETS[key]
 
 
-def find_detour(streets: Streets, glance: Glance, heading: Direction, leg: Leg) -> list[Direction]:
+def find_detour(
+    streets: Streets, glance: Glance, heading: Direction, leg: Leg, may_break: int
+) -> list[Direction]:
     """The shortest way round whoever stands ahead, within the window and on the same ground.
 
     Args:
@@ -165,6 +195,7 @@ def find_detour(streets: Streets, glance: Glance, heading: Direction, leg: Leg) 
         glance: What the person sees.
         heading: Where they want to go; ways to the right of it come first.
         leg: Their way.
+        may_break: Rules they may break, one bit each.
 
     Returns:
         Steps, the last one first, to a tile nearer to its end; empty where there is no such way.
@@ -185,8 +216,9 @@ def find_detour(streets: Streets, glance: Glance, heading: Direction, leg: Leg) 
             end = (dx + DX[direction], dy + DY[direction])
             if end == (0, 0) or end in came or max(abs(end[0]), abs(end[1])) > CENTRE:
                 continue
-            taken = glance.tile(*end) & (PERSON | BURNING)
-            if not taken and streets.is_quiet_move(own.x + dx, own.y + dy, direction):
+            if glance.tile(*end) & (PERSON | BURNING):
+                continue
+            if streets.is_open(own.x + dx, own.y + dy, direction, may_break):
                 came[end] = ((dx, dy), direction)
                 queue.append(end)
     return []

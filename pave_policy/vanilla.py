@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 from pave_policy.constants import Source
 from pave_policy.glance import Glance, look
-from pave_policy.streets import streets_of
-from pave_policy.walking import Walker
+from pave_policy.walking import Walker, walkers_of
 from voville_env.core.codes import (
     ALL_RULES,
     CARRIAGEWAY,
@@ -157,10 +156,8 @@ class VanillaPolicy(BasePolicy):
             briefing: The town, the people and the seed.
         """
         super().reset(briefing)
-        streets = streets_of(briefing)
-        self._habits = {
-            agent: Habit(Walker(agent, streets), briefing.seed) for agent in briefing.personas
-        }
+        walkers = walkers_of(briefing)
+        self._habits = {agent: Habit(walkers[agent], briefing.seed) for agent in walkers}
 
     def act(self, observations: Observations, infos: Infos) -> Actions:
         """Perceives, rates and acts.
@@ -275,9 +272,6 @@ class VanillaPolicy(BasePolicy):
 
 def _flee(walker: Walker, glance: Glance) -> int:
     """One step of a flight without scruples: any bicycle in reach, any way, through anybody."""
-    own = glance.own
-    if own.at_goal and own.blocked:
-        return Action.WAIT
-    if glance.mask[Action.TAKE] and not own.carrying:
+    if glance.mask[Action.TAKE] and not glance.own.carrying:
         return Action.TAKE
     return walker.follow(glance, glance.leg(Route.UNRESTRICTED), ALL_RULES)

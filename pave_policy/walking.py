@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from zlib import crc32
 
 from pave_policy.glance import BURNING, PERSON, TERRAIN, Glance, Leg
-from pave_policy.streets import Streets, find_detour
+from pave_policy.streets import Streets, find_detour, streets_of
 from voville_env.actions import direction_of, move
 from voville_env.core.codes import CARRIAGEWAY, DX, DY, Action, Direction, Route, Rule, Terrain
+from voville_env.policy import Briefing
 
 PATIENCE = 3
 """Steps that a walker is held up by a person before looking for a way round (ours)."""
 RETREAT = {Direction.N: 48, Direction.W: 48, Direction.E: 96, Direction.S: 96}
 """Steps that a walker is held up before stepping back (ours).
 
-That is longer than a red light lasts, and longer for one side of a narrow place than for the other, so
-that of two people who meet there one gives way.
+That is longer than a red light lasts, and longer for one side of a narrow place than for the other,
+so that of two people who meet there one gives way.
 """
 _RED = 1 << Rule.RED_LIGHT
 _PRIVATE = 1 << Rule.PRIVATE_BUILDING
@@ -29,6 +31,7 @@ class Walker:
     Attributes:
         agent: Who walks.
         streets: The town's streets.
+        number: Which of the people, from 0.
         held: Consecutive steps held up by a person.
         rest: Steps to stand still, so that a person can pass.
         detour: Steps of a way round a person, last one first.
@@ -37,6 +40,7 @@ class Walker:
 
     agent: str
     streets: Streets
+    number: int = 0
     held: int = 0
     rest: int = 0
     strayed: bool = False
@@ -90,7 +94,7 @@ class Walker:
         direction = direction_of(leg.next_action)
         if leg.distance <= 0 or direction is None:
             return Action.WAIT
-        if (under_way := self._go_on_round(glance)) is not None:
+        if (under_way := self._go_on_round(glance, may_break)) is not None:
             return under_way
         if self.breaks(glance, leg) & ~may_break:
             self.held = 0
@@ -98,49 +102,57 @@ class Walker:
         ahead = glance.tile(DX[direction], DY[direction])
         pushes = bool(may_break & _SPACE)
         self.held = self.held + 1 if (glance.own.blocked if pushes else ahead & PERSON) else 0
-        if (around := self._start_round(glance, direction, leg)) is not None:
+        if (around := self._start_round(glance, direction, leg, may_break)) is not None:
             return around
-        if ahead & PERSON and not pushes:
+        if ahead & PERSON and (not pushes or glance.is_safe()):
             return Action.WAIT
         if leg.route is not Route.LAWFUL and ahead & TERRAIN in CARRIAGEWAY:
             self.strayed = True
         return leg.next_action
 
-    def _go_on_round(self, glance: Glance) -> int | None:
+    def _go_on_round(self, glance: Glance, may_break: int) -> int | None:
         """The next step of a detour or a rest that has begun."""
         if self.rest:
             self.rest -= 1
             return Action.WAIT
         if self.detour:
             step = self.detour.pop()
-            if self._is_free(glance, step):
+            if self._is_free(glance, step, may_break):
                 return move(step)
             self.detour.clear()
         return None
 
-    def _start_round(self, glance: Glance, heading: Direction, leg: Leg) -> int | None:
+    def _start_round(
+        self, glance: Glance, heading: Direction, leg: Leg, may_break: int
+    ) -> int | None:
         """The first step of a detour, for one who has been held up for long enough."""
-        if self.held < PATIENCE or (glance.own.escaping and glance.own.at_goal):
+        if self.held < PATIENCE or glance.is_safe():
             return None
-        if self.held % PATIENCE == 0 and (way := find_detour(self.streets, glance, heading, leg)):
-            self.held = 0
-            self.detour = way
-            return move(self.detour.pop())
-        return self._retreat(glance, heading) if self.held >= RETREAT[heading] else None
+        if self._is_ready(glance):
+            self.detour = find_detour(self.streets, glance, heading, leg, may_break)
+            if self.detour:
+                self.held = 0
+                return move(self.detour.pop())
+        return self._retreat(glance, heading, may_break) if self.held >= RETREAT[heading] else None
 
-    def _retreat(self, glance: Glance, heading: Direction) -> int | None:
+    def _is_ready(self, glance: Glance) -> bool:
+        """A repeatable coin, so that people who meet do not all step aside at once."""
+        own = glance.own
+        return crc32(b"%d %d %d" % (self.number, own.tick, own.step)) % 2 == 0
+
+    def _retreat(self, glance: Glance, heading: Direction, may_break: int) -> int | None:
         """A step aside or back, and a rest there, so that the other one can come on."""
         for turn in (1, 3, 2):
             direction = Direction((heading + turn) % 4)
-            if self._is_free(glance, direction):
+            if self._is_free(glance, direction, may_break):
                 self.rest = 1 if turn == 2 else 3
                 return move(direction)
         return None
 
-    def _is_free(self, glance: Glance, direction: Direction) -> bool:
+    def _is_free(self, glance: Glance, direction: Direction, may_break: int) -> bool:
         code = glance.tile(DX[direction], DY[direction])
-        return not code & (PERSON | BURNING) and self.streets.is_quiet_move(
-            glance.own.x, glance.own.y, direction
+        return not code & (PERSON | BURNING) and self.streets.is_open(
+            glance.own.x, glance.own.y, direction, may_break
         )
 
     def leave_road(self, glance: Glance) -> int:
@@ -159,6 +171,27 @@ class Walker:
         direction = direction_of(action)
         if direction is None:
             return Action.WAIT
-        if glance.tile(DX[direction], DY[direction]) & PERSON:
-            return Action.WAIT
-        return action
+        if not glance.tile(DX[direction], DY[direction]) & PERSON:
+            self.held = 0
+            return action
+        self.held += 1
+        if self.held >= PATIENCE:
+            for turn in (1, 3):
+                aside = Direction((direction + turn) % 4)
+                if self._is_free(glance, aside, 0):
+                    return move(aside)
+        return Action.WAIT
+
+
+def walkers_of(briefing: Briefing) -> dict[str, Walker]:
+    """The people of a briefing, on foot.
+
+    Args:
+        briefing: What a policy was told.
+
+    Returns:
+        One walker an agent.
+    """
+    streets = streets_of(briefing)
+    numbers = {agent: number for number, agent in enumerate(sorted(briefing.personas))}
+    return {agent: Walker(agent, streets, numbers[agent]) for agent in briefing.personas}

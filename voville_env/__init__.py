@@ -1,7 +1,8 @@
 """Voville: a town whose people must decide when breaking a formal rule is legitimate.
 
-`voville_env.parallel_env(scenario)` makes the PettingZoo environment, `voville_env.env(scenario)` its
-AEC form. Importing the package registers the ids of `pettingzoo.make`; it compiles and reads nothing.
+`voville_env.parallel_env(scenario)` makes the PettingZoo environment, `voville_env.env(scenario)`
+its AEC form. Importing the package registers the ids of `pettingzoo.make`; it compiles and reads
+nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def parallel_env(scenario: str | Path = "fire_escape", **settings: Any) -> Vovil
 
     Args:
         scenario: Name of a shipped scenario or path to a TOML file.
-        **settings: See `voville_env.env.VovilleEnv`: `render_mode`, `copy`, `window`, `terminal_goal`.
+        **settings: See `voville_env.env.VovilleEnv`: `render_mode`, `copy`, `window`,
+        `terminal_goal`.
 
     Returns:
         The environment.

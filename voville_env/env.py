@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from voville_env.actions import N_ACTIONS, check_action
-from voville_env.core.codes import NONE
-from voville_env.core.layout import Records
+from voville_env.core.layout import Records, plain
 from voville_env.errors import InvalidValueError, LifecycleError, invalid, nearest
 from voville_env.observation import build_space
 from voville_env.policy import Briefing, PersonaCard, PersonalRule
@@ -30,18 +29,19 @@ RENDER_MODES = ("ansi",)
 _FIELDS = tuple(build_space().spaces)
 
 
-class VovilleEnv(ParallelEnv[str, Observation, int]):
+class VovilleEnv(ParallelEnv[str, Any, Any]):
     """One town.
 
     `infos[agent]` holds `reward_terms`, a `(5,)` float32 array of unweighted terms by
     `core.codes.RewardTerm`, and nothing else. The oracle's labels are privileged and come only from
     `oracle_labels()`.
 
-    With `copy=True`, the default, every step returns fresh arrays. With `copy=False` observations and
+    With `copy=True`, the default, every step returns fresh arrays. With `copy=False` observations
+    and
     `reward_terms` are views of buffers that the next step overwrites: faster, and never to be kept.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {  # noqa: RUF012 - PettingZoo declares it on the instance
         "name": "voville_v1",
         "render_modes": list(RENDER_MODES),
         "is_parallelizable": True,
@@ -77,9 +77,7 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         self.render_mode = render_mode
         self.copy = copy
         self._window = None if window is None else check_window(self.world, window)
-        self._sim = TownSim(
-            self.world, window=self._window, terminal_goal=terminal_goal, days=days
-        )
+        self._sim = TownSim(self.world, window=self._window, terminal_goal=terminal_goal, days=days)
         self.possible_agents: list[str] = list(self.world.agent_ids)
         self._live: list[str] = []
         self._index = {name: i for i, name in enumerate(self.possible_agents)}
@@ -88,6 +86,12 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         self.state_space = spaces.Box(-1e9, 1e9, (STATE_SIZE,), np.float32)
         self._started = False
         self.seed: int | None = None
+        self._open_views()
+
+    def _open_views(self) -> None:
+        """Plain views of the buffers: a `recarray` costs a microsecond at each access."""
+        self._records = plain(self._sim.observations)
+        self._outcomes = plain(self._sim.outcomes)
 
     @property
     def agents(self) -> list[str]:
@@ -115,7 +119,8 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         Raises:
             InvalidValueError: If there is no such agent.
         """
-        return self._lookup(self._observation_spaces, agent)
+        space: spaces.Dict = self._lookup(self._observation_spaces, agent)
+        return space
 
     def action_space(self, agent: str) -> spaces.Discrete[Any]:
         """The action space of an agent, the same object each time.
@@ -129,7 +134,8 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         Raises:
             InvalidValueError: If there is no such agent.
         """
-        return self._lookup(self._action_spaces, agent)
+        space: spaces.Discrete[Any] = self._lookup(self._action_spaces, agent)
+        return space
 
     def _lookup(self, table: dict[str, Any], agent: str) -> Any:
         if agent not in table:
@@ -143,7 +149,8 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
 
         Args:
             seed: 0 to 2**64 - 1; None draws one from the operating system.
-            options: `{"window": [day, start, end]}`, or `{"window": None}` for all days; unknown keys
+            options: `{"window": [day, start, end]}`, or `{"window": None}` for all days; unknown
+            keys
                 are ignored with a warning.
 
         Returns:
@@ -192,7 +199,8 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
 
         Raises:
             LifecycleError: Before the first reset or after the end.
-            InvalidValueError: If an agent is missing or unknown, or an action is not allowed; nothing
+            InvalidValueError: If an agent is missing or unknown, or an action is not allowed;
+            nothing
                 has changed then.
         """
         if not self._started:
@@ -207,10 +215,9 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         self._sim.step()
         acted = self._live
         observations, infos = self._collect()
-        out = self._sim.outcomes[0]
-        numbers = [self._index[name] for name in acted]
-        pick = list(zip(acted, numbers, strict=True))
-        reward, done, cut = (out[key].tolist() for key in ("reward", "terminated", "truncated"))
+        pick = [(name, self._index[name]) for name in acted]
+        out = self._outcomes
+        reward, done, cut = (out[key][0].tolist() for key in ("reward", "terminated", "truncated"))
         rewards = {name: reward[i] for name, i in pick}
         terminations = {name: bool(done[i]) for name, i in pick}
         truncations = {name: bool(cut[i]) for name, i in pick}
@@ -229,25 +236,22 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
                     raise invalid("agent in actions", name, self._live)
             missing = [name for name in self._live if name not in actions]
             raise InvalidValueError(f"actions lack {', '.join(missing)}; every live agent must act")
-        return [
-            (self._index[name], check_action(name, action)) for name, action in actions.items()
-        ]
+        return [(self._index[name], check_action(name, action)) for name, action in actions.items()]
 
     def _collect(self) -> tuple[dict[str, Observation], dict[str, Info]]:
-        records = self._sim.observations[0]
-        terms = self._sim.outcomes[0]["terms"]
+        records = self._records[0]
+        terms = self._outcomes["terms"][0]
         if self.copy:
             records, terms = records.copy(), terms.copy()
-        columns = [records[key] for key in _FIELDS]
-        index = self._index
+        rows = zip(*[records[key] for key in _FIELDS], strict=True)
+        named = zip(self.possible_agents, rows, terms, strict=True)
         observations = {}
         infos = {}
-        for name in self._live:
-            i = index[name]
-            observations[name] = {
-                key: column[i] for key, column in zip(_FIELDS, columns, strict=True)
-            }
-            infos[name] = {"reward_terms": terms[i]}
+        everybody = len(self._live) == len(self.possible_agents)
+        for name, row, parts in named:
+            if everybody or name in self._live:
+                observations[name] = dict(zip(_FIELDS, row, strict=True))
+                infos[name] = {"reward_terms": parts}
         return observations, infos
 
     def observe(self, agent: str) -> Observation:
@@ -270,8 +274,8 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
     def advance_idle(self, until: int) -> tuple[dict[str, Observation], int]:
         """Lets everybody wait until a tick, or until somebody has something to decide.
 
-        Equal to stepping with WAIT for everybody, without the observations in between. Rewards on the
-        way are those of people at their goal out of danger: zero.
+        Equal to stepping with WAIT for everybody, without the observations in between. Rewards on
+        the way are those of people at their goal out of danger: zero.
 
         Args:
             until: Absolute tick, counted over all days.
@@ -310,7 +314,13 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         return self._sim.drain()
 
     def ignite(
-        self, x: int, y: int, *, severity: int = 95, start: int | None = None, end: int | None = None
+        self,
+        x: int,
+        y: int,
+        *,
+        severity: int = 95,
+        start: int | None = None,
+        end: int | None = None,
     ) -> None:
         """Lights a fire, felt from the next tick on.
 
@@ -414,7 +424,7 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy in mid-episode goes on from the same state."""
-        kept = dict(self.__dict__)
+        kept = {k: v for k, v in self.__dict__.items() if k not in ("_records", "_outcomes")}
         kept["_sim"] = self._sim_state()
         kept["world"] = self.world.scenario
         return kept
@@ -432,6 +442,7 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         self._sim = TownSim(self.world)
         for name, array in arrays.items():
             getattr(self._sim, name)[...] = array
+        self._open_views()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VovilleEnv:
         """A deep copy shares the town, which nothing changes, and nothing else."""
@@ -439,13 +450,14 @@ class VovilleEnv(ParallelEnv[str, Observation, int]):
         memo[id(self)] = twin
         world, sim = self.world, self._sim
         for key, value in self.__dict__.items():
-            if key not in ("world", "_sim"):
+            if key not in ("world", "_sim", "_records", "_outcomes"):
                 setattr(twin, key, copy.deepcopy(value, memo))
         twin.world = world
         twin._sim = TownSim(world)
         for name, array in self._sim_state().items():
             getattr(twin._sim, name)[...] = array
         twin._sim.town = sim.town
+        twin._open_views()
         return twin
 
 
@@ -486,7 +498,9 @@ def make_briefing(world: World, seed: int) -> Briefing:
     cards = {}
     for plan, persona in zip(world.scenario.agents, world.personas, strict=True):
         late = any(errand.late for errand in plan.schedule)
-        goal = plan.goal or ("Reach an important meeting, 15 minutes late" if late else persona.goal)
+        goal = plan.goal or (
+            "Reach an important meeting, 15 minutes late" if late else persona.goal
+        )
         cards[persona.id] = PersonaCard(
             id=persona.id,
             name=persona.name,
@@ -508,6 +522,3 @@ def make_briefing(world: World, seed: int) -> Briefing:
         steps_per_tick=world.scenario.clock.steps_per_tick,
         ticks_per_day=world.scenario.clock.ticks_per_day,
     )
-
-
-__all__ = ["NONE", "VovilleEnv", "check_seed", "make_briefing"]

@@ -62,6 +62,4 @@ def invalid(name: str, value: object, allowed: Iterable[object]) -> InvalidValue
     """
     options = list(allowed)
     listed = ", ".join(str(item) for item in options)
-    return InvalidValueError(
-        f"{name} is {value!r}; allowed: {listed}{nearest(value, options)}"
-    )
+    return InvalidValueError(f"{name} is {value!r}; allowed: {listed}{nearest(value, options)}")

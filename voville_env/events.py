@@ -1,7 +1,7 @@
 """The event log: from the core's event records to JSON lines, and back.
 
-A log is one JSON object a line. The first is `run_start`, the last `run_end`; `docs/log.md` lists the
-types. Times are `day` (from 1) and `tick` (of the day).
+A log is one JSON object a line. The first is `run_start`, the last `run_end`; `docs/log.md` lists
+the types. Times are `day` (from 1) and `tick` (of the day).
 """
 
 from __future__ import annotations

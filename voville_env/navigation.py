@@ -1,4 +1,4 @@
-"""Ways through the town: tabled shortest ways, and planned ways with red-light waits (MEM-02, MEM-03)."""
+"""Ways through the town: tabled shortest ways, and planned ways with waits (MEM-02, MEM-03)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _END = 4
 
 @dataclass(frozen=True)
 class SignalPlan:
-    """The cycle of a signal as a planner knows it: ticks of red, of green, and a tick green begins."""
+    """The cycle of a signal as a planner knows it: ticks of red, of green, a tick green begins."""
 
     red: int
     green: int
@@ -180,7 +180,7 @@ class Navigator:
         return None if entry.distance == UNREACHABLE else int(entry.distance)
 
     def way(self, x: int, y: int, place: str, route: Route) -> list[Tile]:
-        """The tabled shortest way, ties broken by fewest rules, then north, east, south, west (C-79).
+        """The tabled shortest way; ties: fewest rules, then north, east, south, west (C-79).
 
         Args:
             x: Column.

@@ -342,9 +342,7 @@ def to_context(observation: Observation) -> Context:
         signal_distance=None if signal[0] == SignalState.NONE else signal[2],
         rules_in_force=tuple(rule for rule in Rule if force[rule]),
         rules_at_stake=tuple(rule for rule in Rule if stake[rule]),
-        possible=tuple(
-            action for action in codes.Action if observation["action_mask"][action]
-        ),
+        possible=tuple(action for action in codes.Action if observation["action_mask"][action]),
         tiles=tuple(tuple(row) for row in observation["tiles"].tolist()),
     )
 

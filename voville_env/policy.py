@@ -92,9 +92,10 @@ class Briefing:
 class Policy(Protocol):
     """Decides for all agents at once.
 
-    `idle_when_settled` may be declared True by a policy that always waits while a person is at the goal,
-    has no rule at stake and nothing to flee from; the runner then skips such ticks. `privileged` must be
-    True for a policy that reads the oracle's labels from `infos`; tables mark it.
+    `idle_when_settled` may be declared True by a policy that always waits while a person is at the
+    goal,
+    has no rule at stake and nothing to flee from; the runner then skips such ticks. `privileged`
+    must be True for a policy that reads the oracle's labels from `infos`; tables mark it.
     """
 
     name: str
@@ -214,7 +215,7 @@ def _factory(name: str) -> Callable[..., Policy]:
     if ":" not in name:
         points = installed()
         if name not in points:
-            raise invalid("policy", name, sorted(points) + ["module:factory"])
+            raise invalid("policy", name, [*sorted(points), "module:factory"])
         found: Callable[..., Policy] = points[name].load()
         return found
     module_name, _, attribute = name.partition(":")
@@ -223,7 +224,9 @@ def _factory(name: str) -> Callable[..., Policy]:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        raise InvalidValueError(f"policy {name!r}: cannot import {module_name!r}: {error}") from error
+        raise InvalidValueError(
+            f"policy {name!r}: cannot import {module_name!r}: {error}"
+        ) from error
     if not hasattr(module, attribute):
         options = [key for key, value in vars(module).items() if callable(value)]
         raise invalid(f"factory in module {module_name!r}", attribute, options)

@@ -16,7 +16,7 @@ ENVIRONMENTS = {
 
 
 def register() -> None:
-    """Registers every id with PettingZoo, as a parallel and as an AEC environment; repeats are no-ops."""
+    """Registers every id with PettingZoo, parallel and AEC; repeats are no-ops."""
     for name, scenario in ENVIRONMENTS.items():
         settings = {"scenario": scenario}
         if name not in pettingzoo.parallel_registry:

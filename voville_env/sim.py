@@ -62,7 +62,8 @@ class TownSim:
         from voville_env.core.kernels import step
 
         self._kernels = step
-        self._run_batch = step.run_batch if threads == 1 else step.parallel_run_batch()
+        kernels: Any = step
+        self._run_batch = kernels.run_batch if threads == 1 else kernels.parallel_run_batch()
         self._threads = threads
         self.world = world
         self.batch = batch
@@ -113,7 +114,8 @@ class TownSim:
 
     def _run(self, mode: int) -> None:
         if self._threads > 1:
-            numba.set_num_threads(min(self._threads, numba.config.NUMBA_NUM_THREADS))
+            limit = getattr(numba.config, "NUMBA_NUM_THREADS")  # noqa: B009 - set at run time
+            numba.set_num_threads(min(self._threads, limit))
         self.config[0].mode = mode
         self._run_batch(
             self.town,
@@ -160,7 +162,9 @@ class TownSim:
         taken: layout.Records = self.events[index, :count].copy()
         return taken
 
-    def ignite(self, x: int, y: int, *, severity: int, start: int, end: int, index: int = 0) -> None:
+    def ignite(
+        self, x: int, y: int, *, severity: int, start: int, end: int, index: int = 0
+    ) -> None:
         """Lights a fire (requirement HAZ-01); it is felt from the next tick on.
 
         Args:
@@ -231,7 +235,8 @@ class TownSim:
         k = self.world.town.intersection_index(name)
         if red < 0 or green < 0 or red + green < 1 or red + green > 10000:
             raise InvalidValueError(
-                f"signal {name!r}: red {red}, green {green}; allowed: 0 or more, 1 to 10000 together"
+                f"signal {name!r}: red {red}, green {green}; "
+                "allowed: 0 or more each, 1 to 10000 together"
             )
         state = self.state[index]
         state.signal_red[k], state.signal_green[k] = red, green
@@ -250,8 +255,15 @@ class TownSim:
         people = s.agents
         tile, goal = people["tile"], self.town[0].destination_tile[people["goal"]]
         columns: list[NDArray[Any]] = [
-            people["active"], people["role"], tile % WIDTH, tile // WIDTH, goal % WIDTH,
-            goal // WIDTH, people["escaping"], people["late"], people["carrying"],
+            people["active"],
+            people["role"],
+            tile % WIDTH,
+            tile // WIDTH,
+            goal % WIDTH,
+            goal // WIDTH,
+            people["escaping"],
+            people["late"],
+            people["carrying"],
             people["instruction"],
         ]
         fire = s.fire_tile
@@ -273,7 +285,15 @@ STATE_PARTS = (
         "characters",
         layout.CHARACTERS,
         (
-            "active", "role", "x", "y", "goal x", "goal y", "escaping", "late", "carrying",
+            "active",
+            "role",
+            "x",
+            "y",
+            "goal x",
+            "goal y",
+            "escaping",
+            "late",
+            "carrying",
             "instruction",
         ),
     ),

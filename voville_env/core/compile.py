@@ -1,6 +1,7 @@
 """How kernels are compiled and where the compiled code is kept.
 
-Numba's own cache looks only at the file a function stands in, so an edited helper in another file would
+Numba's own cache looks only at the file a function stands in, so an edited helper in another file
+would
 leave old code in use. The cache folder is therefore named by a hash of all kernel sources. Where no
 folder can be written, kernels are compiled anew in each process.
 """
@@ -21,6 +22,8 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CORE = Path(__file__).parent
+_config: Any = numba.config
+_njit: Any = numba.njit
 
 
 @cache
@@ -86,7 +89,7 @@ def is_warm() -> bool:
 
 def announce() -> None:
     """Tells the user on stderr that a first call is about to compile."""
-    if not numba.config.DISABLE_JIT and not is_warm():
+    if not _config.DISABLE_JIT and not is_warm():
         sys.stderr.write("voville: compiling the simulation core, once; about ten seconds\n")
         sys.stderr.flush()
 
@@ -111,7 +114,8 @@ def kernel(
     Args:
         function: A function on records, arrays and numbers.
         parallel: Whether `prange` loops may run on several threads.
-        inline: `"always"` for the small ones that are called with many combinations of integer types;
+        inline: `"always"` for the small ones that are called with many combinations of integer
+        types;
             each combination would otherwise be compiled for itself.
 
     Returns:
@@ -120,10 +124,10 @@ def kernel(
     if function is None:
         return lambda inner: kernel(inner, parallel=parallel, inline=inline)
     folder = cache_folder()
-    kept = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder or "")
+    kept = _config.CACHE_DIR
+    _config.CACHE_DIR = str(folder or "")
     try:
-        return numba.njit(
+        return _njit(
             cache=folder is not None,
             nogil=True,
             error_model="numpy",
@@ -131,4 +135,4 @@ def kernel(
             inline=inline,
         )(function)
     finally:
-        numba.config.CACHE_DIR = kept
+        _config.CACHE_DIR = kept

@@ -115,9 +115,13 @@ FIELDS: tuple[Field, ...] = (
         "int16",
         ROUTE_ROWS,
         (
-            Column("distance", codes.NONE, MAX_DISTANCE, "steps", "steps to the end, without waits"),
+            Column(
+                "distance", codes.NONE, MAX_DISTANCE, "steps", "steps to the end, without waits"
+            ),
             Column("next_action", 0, 9, "Action", "first step of the way; 0 at its end"),
-            Column("rules", 0, codes.ALL_RULES, "bits", "rules the next four tiles would break now"),
+            Column(
+                "rules", 0, codes.ALL_RULES, "bits", "rules the next four tiles would break now"
+            ),
             Column("wait", 0, MAX_TIME, "ticks", "red ticks to wait at the next signal of the way"),
         ),
         "rows: goal lawful, scoped, unrestricted; safe zone lawful, scoped, unrestricted",
@@ -191,13 +195,16 @@ FIELDS: tuple[Field, ...] = (
             Column(f"x{column - WINDOW // 2:+d}", 0, 255, "tile code", "terrain and what is on it")
             for column in range(WINDOW)
         ),
-        "11x11 tiles around the person; low four bits Terrain, 16 a visible person, 32 fire, 64 item",
+        "tiles around the person; low four bits Terrain, 16 a visible person, 32 fire, 64 an item",
     ),
     Field(
         "action_mask",
         "int8",
         0,
-        tuple(Column(action.name.lower(), 0, 1, "0/1", "physically possible") for action in codes.Action),
+        tuple(
+            Column(action.name.lower(), 0, 1, "0/1", "physically possible")
+            for action in codes.Action
+        ),
         "actions that are physically possible; a forbidden act is never masked",
     ),
 )

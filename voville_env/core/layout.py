@@ -6,7 +6,7 @@ off the same code runs on NumPy records, which is the reference implementation o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,10 @@ UNREACHABLE = 0xFFFF
 NO_SIGNAL = 255
 FAR = 255
 EVENTS = 1024
-"""Event records kept between two drains. One tick writes at most 6 a character and rule-free extras:
-see `tests/test_capacity.py` for the proof by counting."""
+"""Event records kept between two drains; the tests count that one tick cannot write more."""
 
-Records = NDArray[Any]
+Records: TypeAlias = Any
+"""A `numpy.recarray`, or one record of it: NumPy has no type for attributes named by a dtype."""
 
 
 def _record(columns: list[tuple[Any, ...]]) -> np.dtype[Any]:
@@ -291,3 +291,16 @@ def zeros(dtype: np.dtype[Any], *shape: int) -> Records:
         A zeroed record array.
     """
     return np.zeros(shape, dtype).view(np.recarray)
+
+
+def plain(records: Records) -> NDArray[Any]:
+    """A view without attribute access, which is several times quicker to index from Python.
+
+    Args:
+        records: A record array.
+
+    Returns:
+        A structured array on the same memory.
+    """
+    base: NDArray[Any] = records.view(np.ndarray)
+    return base.view(np.dtype((np.void, base.dtype)))

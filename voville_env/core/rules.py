@@ -1,8 +1,9 @@
 """The movement and rule table: which steps are possible, and which rules they can break.
 
-The table itself is the data file `movement.csv`: one row for each (from class, to class, verb). What it
-says about RED_LIGHT, ONE_WAY and CROSSWALK_ONLY holds where the street carries the rule, the signal shows
-don't-walk, and the step goes against the arrow; all other rules hold everywhere.
+The table itself is the data file `movement.csv`: one row for each (from class, to class, verb).
+What it
+says about RED_LIGHT, ONE_WAY and CROSSWALK_ONLY holds where the street carries the rule, the
+signal shows don't-walk, and the step goes against the arrow; all other rules hold everywhere.
 """
 
 from __future__ import annotations

@@ -134,7 +134,9 @@ def _check_path(world: World, index: int, confederate: Confederate) -> None:
     table = movement_table()
     for (x, y), (u, v) in zip(confederate.path, confederate.path[1:], strict=False):
         if abs(x - u) + abs(y - v) != 1:
-            raise _fail(world, f"confederates.{index}.path: ({x}, {y}) and ({u}, {v}) are no neighbours")
+            raise _fail(
+                world, f"confederates.{index}.path: ({x}, {y}) and ({u}, {v}) are no neighbours"
+            )
         if table[_terrain(world, (x, y)), _terrain(world, (u, v))].verb is Verb.NONE:
             raise _fail(world, f"confederates.{index}.path: no step from ({x}, {y}) to ({u}, {v})")
 

@@ -98,7 +98,11 @@ def _fill_settings(world: World, record: layout.Records) -> None:
     record.oracle_horizon = spec.oracle.horizon_steps
     weights = spec.rewards
     record.reward[:] = (
-        weights.progress, weights.arrival, weights.harm, weights.sanction, weights.time,
+        weights.progress,
+        weights.arrival,
+        weights.harm,
+        weights.sanction,
+        weights.time,
     )
 
 

@@ -52,7 +52,9 @@ class World:
             Sixteen hex digits.
         """
         people = [persona.model_dump() for persona in self.personas]
-        text = json.dumps([self.scenario.model_dump(mode="json"), people, self.rules], sort_keys=True)
+        text = json.dumps(
+            [self.scenario.model_dump(mode="json"), people, self.rules], sort_keys=True
+        )
         return hashlib.sha256((text + self.town.digest()).encode()).hexdigest()[:16]
 
 
@@ -182,7 +184,9 @@ def read_scenario(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
         below = data_path(f"{base}.toml")
     if not below.exists():
         names = [item.stem for item in path.parent.glob("*.toml")] + scenario_names()
-        raise ScenarioError(f"{path}: {invalid(chr(39) + 'base' + chr(39), base, sorted(set(names)))}")
+        raise ScenarioError(
+            f"{path}: {invalid(chr(39) + 'base' + chr(39), base, sorted(set(names)))}"
+        )
     return _merged(read_scenario(below, (*seen, path)), data)
 
 

@@ -80,7 +80,9 @@ class Fire(Part):
     @model_validator(mode="after")
     def _ordered(self) -> Fire:
         if self.extinguish <= self.ignite:
-            raise ValueError(f"extinguish is {self.extinguish}; allowed: above ignite ({self.ignite})")
+            raise ValueError(
+                f"extinguish is {self.extinguish}; allowed: above ignite ({self.ignite})"
+            )
         return self
 
 
@@ -92,7 +94,7 @@ class Phase(Part):
 
 
 class Officer(Part):
-    """A scripted officer (Table 5): post, duty and a script that repeats; no script means passive."""
+    """A scripted officer (Table 5): post, duty and a script that repeats; passive without one."""
 
     id: str
     name: str
@@ -157,8 +159,8 @@ class Authority(Part):
 class Jitter(Part):
     """What the seed varies besides tie-breaks (paper E.3).
 
-    An officer stands 0 to `officer_tiles` tiles beyond the post, along its band; a confederate sets off up
-    to `confederate_ticks` ticks earlier or later.
+    An officer stands 0 to `officer_tiles` tiles beyond the post, along its band; a confederate
+    sets off up to `confederate_ticks` ticks earlier or later.
     """
 
     officer_tiles: int = Field(default=1, ge=0, le=3)
@@ -192,7 +194,7 @@ class Scenario(Part):
     version: int = Field(ge=1)
     title: str
     description: str
-    property: str
+    purpose: str
     map: str = "voville"
     personas: str = "paper"
     control: str | None = None

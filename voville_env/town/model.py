@@ -233,7 +233,11 @@ class Town:
         Returns:
             The street, or None.
         """
-        if Terrain(int(self.terrain[y, x])) not in (Terrain.ROAD, Terrain.CROSSWALK, Terrain.CORDON):
+        if Terrain(int(self.terrain[y, x])) not in (
+            Terrain.ROAD,
+            Terrain.CROSSWALK,
+            Terrain.CORDON,
+        ):
             return None
         for street in self.streets:
             box = street.box

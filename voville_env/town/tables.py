@@ -20,6 +20,7 @@ from voville_env.core.codes import (
     Rule,
     Terrain,
     Verb,
+    rule_bits,
 )
 from voville_env.errors import CapacityError
 from voville_env.town.model import Town
@@ -123,7 +124,7 @@ def _street_rules(town: Town) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     arrow = np.full(TILES, -1, np.int64)
     for street in town.streets:
         for tile in street.box.tiles():
-            bits[tile] |= rules.rule_bits(street.rules)
+            bits[tile] |= rule_bits(street.rules)
             if street.direction is not None:
                 arrow[tile] = street.direction
     return bits, arrow
@@ -144,7 +145,9 @@ def _fill_steps(town: Town, record: layout.Records) -> None:
                 continue
             end = line * WIDTH + column
             step = table[Terrain(int(terrain[tile])), Terrain(int(terrain[end]))]
-            walls = record.building[tile] != record.building[end] and not _joined(terrain, tile, end)
+            walls = record.building[tile] != record.building[end] and not _joined(
+                terrain, tile, end
+            )
             if step.verb is Verb.NONE or walls:
                 continue
             record.verb[tile, direction] = step.verb
@@ -161,7 +164,9 @@ def _joined(terrain: NDArray[np.uint8], tile: int, end: int) -> bool:
     """Whether a door joins two tiles of different buildings, one of them outdoors."""
     indoors = (Terrain.FLOOR, Terrain.PRIVATE_FLOOR, *_DOORS)
     first, second = Terrain(int(terrain[tile])), Terrain(int(terrain[end]))
-    return (first in _DOORS and second not in indoors) or (second in _DOORS and first not in indoors)
+    return (first in _DOORS and second not in indoors) or (
+        second in _DOORS and first not in indoors
+    )
 
 
 def _fill_kerb(town: Town, record: layout.Records) -> None:
@@ -275,9 +280,7 @@ def _edge(
     result = np.zeros((HEIGHT, WIDTH), bool)
     rows = slice(max(0, -y), HEIGHT - max(0, y))
     columns = slice(max(0, -x), WIDTH - max(0, x))
-    result[rows, columns] = edges[
-        max(0, y) : HEIGHT - max(0, -y), max(0, x) : WIDTH - max(0, -x)
-    ]
+    result[rows, columns] = edges[max(0, y) : HEIGHT - max(0, -y), max(0, x) : WIDTH - max(0, -x)]
     return result
 
 

@@ -78,9 +78,7 @@ def show(town, config, state, events, i):
             for j in range(config.n_agents):
                 if agent.seen_by >> j & 1:
                     state.agents[j].jaywalk_seen = state.tick + 1
-        emit(
-            config, state, events, _BROADCAST, i, behaviour, rule, followed, agent.seen_by, 0, 0
-        )
+        emit(config, state, events, _BROADCAST, i, behaviour, rule, followed, agent.seen_by, 0, 0)
 
 
 @kernel
@@ -108,8 +106,17 @@ def judge_response(config, state, events, i):
     if agent.pending == 0:
         return
     emit(
-        config, state, events, _RESPONSE, i, agent.pending_officer, agent.pending,
-        agent.pending_id, agent.pending_ok, state.tick - agent.pending_from, 0,
+        config,
+        state,
+        events,
+        _RESPONSE,
+        i,
+        agent.pending_officer,
+        agent.pending,
+        agent.pending_id,
+        agent.pending_ok,
+        state.tick - agent.pending_from,
+        0,
     )
     agent.pending = 0
 
@@ -126,8 +133,17 @@ def close_tick(town, config, state, events):
         stake = agent.relevant | agent.unrelated | agent.violated
         if stake != 0:
             emit(
-                config, state, events, _OUTCOME, i, stake, agent.violated, agent.authorised,
-                agent.blocked_tick | agent.moved_tick << 1, agent.tile, 0,
+                config,
+                state,
+                events,
+                _OUTCOME,
+                i,
+                stake,
+                agent.violated,
+                agent.authorised,
+                agent.blocked_tick | agent.moved_tick << 1,
+                agent.tile,
+                0,
             )
         if agent.pending != 0 and state.tick + 1 >= agent.pending_until:
             judge_response(config, state, events, i)

@@ -23,8 +23,17 @@ def update(config, state, events):
         if now != state.fire_burning[k]:
             state.fire_burning[k] = now
             emit(
-                config, state, events, _HAZARD, -1, now, state.fire_tile[k],
-                state.fire_severity[k], 0, 0, 0,
+                config,
+                state,
+                events,
+                _HAZARD,
+                -1,
+                now,
+                state.fire_tile[k],
+                state.fire_severity[k],
+                0,
+                0,
+                0,
             )
         burning += now
     return burning
@@ -90,8 +99,17 @@ def update_escape(town, config, state, events, burning):
             if agent.escaping != 0:
                 agent.late = 0
             emit(
-                config, state, events, _GOAL, i, reference_goal(config, agent), agent.late,
-                agent.escaping, 0, 0, 0,
+                config,
+                state,
+                events,
+                _GOAL,
+                i,
+                reference_goal(config, agent),
+                agent.late,
+                agent.escaping,
+                0,
+                0,
+                0,
             )
 
 
@@ -107,7 +125,16 @@ def note_arrival(town, config, state, events, i):
     if agent.escaping != 0:
         agent.exposed = 0
     emit(
-        config, state, events, _ARRIVAL, i, reference_goal(config, agent), agent.escaping,
-        agent.tile, 0, 0, 0,
+        config,
+        state,
+        events,
+        _ARRIVAL,
+        i,
+        reference_goal(config, agent),
+        agent.escaping,
+        agent.tile,
+        0,
+        0,
+        0,
     )
     return 1

@@ -214,7 +214,7 @@ def mark_failed_takes(config, state, actions, carried):
 @kernel
 def move(town, config, state, actions):
     """One simultaneous step of everybody on the map."""
-    carried = 0
+    carried = np.int64(0)
     for i in range(config.n_agents):
         carried |= np.int64(state.agents[i].carrying) << i
     wish(town, config, state, actions)

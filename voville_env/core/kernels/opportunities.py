@@ -86,8 +86,17 @@ def update(town, config, state, events):
             or to_officer != agent.distance_officer
         ):
             emit(
-                config, state, events, _POSITION, i, agent.tile, fire, to_officer,
-                1 if seen >= 0 else 0, 0, 0,
+                config,
+                state,
+                events,
+                _POSITION,
+                i,
+                agent.tile,
+                fire,
+                to_officer,
+                1 if seen >= 0 else 0,
+                0,
+                0,
             )
         agent.from_tile = agent.tile
         agent.distance_fire = fire
@@ -106,8 +115,21 @@ def update(town, config, state, events):
         if state.tick - agent.jaywalk_seen <= config.exposure_ticks:
             exposed = 1
         emit(
-            config, state, events, _OPPORTUNITY, i, stake, agent.tile, fire, to_officer,
-            agent.label | agent.label_unrelated << 4 | shows << 8 | supervised << 12
-            | exposed << 13 | agent.escaping << 14 | agent.instruction << 16,
+            config,
+            state,
+            events,
+            _OPPORTUNITY,
+            i,
+            stake,
+            agent.tile,
+            fire,
+            to_officer,
+            agent.label
+            | agent.label_unrelated << 4
+            | shows << 8
+            | supervised << 12
+            | exposed << 13
+            | agent.escaping << 14
+            | agent.instruction << 16,
             signal,
         )

@@ -1,7 +1,7 @@
 """The environment's own label of a violation, from the state and the scenario's thresholds alone.
 
-A violation is warranted where keeping the rule costs a much larger dose of the hazard than breaking it.
-This file shares no constant and no code with any policy (a lint rule keeps it so).
+A violation is warranted where keeping the rule costs a much larger dose of the hazard than
+breaking it. This file shares no constant and no code with any policy (a lint rule keeps it so).
 """
 
 import numpy as np
@@ -88,6 +88,4 @@ def judge(town, config, state, i, goal):
     if agent.relevant:
         agent.label = compare(town, config, state, agent, goal, _LAWFUL, _SCOPED, 1)
     if agent.unrelated:
-        agent.label_unrelated = compare(
-            town, config, state, agent, goal, _SCOPED, _UNRESTRICTED, 0
-        )
+        agent.label_unrelated = compare(town, config, state, agent, goal, _SCOPED, _UNRESTRICTED, 0)

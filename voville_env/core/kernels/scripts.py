@@ -161,8 +161,17 @@ def receive(town, config, state, events, i, o, away):
     agent.instruction_id = state.officer_id[o]
     agent.instruction_from = state.tick
     emit(
-        config, state, events, _INSTRUCTION, i, o, kind, state.officer_id[o],
-        state.officer_left[o], away, config.officer_direction[o],
+        config,
+        state,
+        events,
+        _INSTRUCTION,
+        i,
+        o,
+        kind,
+        state.officer_id[o],
+        state.officer_left[o],
+        away,
+        config.officer_direction[o],
     )
     judge_response(config, state, events, i)
     if kind == _HOLD or kind == _REDIRECT:

@@ -137,8 +137,8 @@ def idle_one(town, config, state, actions, obs, out, events):
     """Waits, step by step, until a tick or until somebody has something to decide.
 
     The same code as `step_one` runs for every step, so that the state and the events are those of
-    stepping; only the observations in between are not written. It also stops when the event buffer is
-    half full, for the caller to drain it.
+    stepping; only the observations in between are not written. It also stops when the event buffer
+    is half full, for the caller to drain it.
     """
     kept = config.with_observation
     config.with_observation = 0
@@ -146,9 +146,7 @@ def idle_one(town, config, state, actions, obs, out, events):
     while state.over == 0 and state.tick < config.until:
         step_one(town, config, state, actions, obs, out, events)
         at_start = state.step % config.steps_per_tick == 0
-        if at_start and (
-            state.event_count > EVENTS // 2 or something_changed(config, day, state)
-        ):
+        if at_start and (state.event_count > EVENTS // 2 or something_changed(config, day, state)):
             break
     config.with_observation = kept
     observe_all(town, config, state, obs)

@@ -1,0 +1,253 @@
+"""One episode as the metrics see it: the log, parsed once into compact tuples.
+
+An opportunity and its outcome become one `Row`, whatever their order in the file. What a policy says of
+itself is kept apart, so that it cannot move a metric of conduct.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from voville_env.core.codes import Instruction, Label, Rule, SignalState
+from voville_env.events import FORMAT, Event, LogError, read_log
+
+When = tuple[int, int]
+"""Day, from 1, and tick of the day."""
+EXPOSURE_TICKS = 10
+"""How long a jaywalk seen counts as fresh (requirements, part d, CR)."""
+SEVERITY_LOST_PER_TILE = 5
+"""The paper's decay of a fire's severity: 95 − 5·d."""
+JAYWALK = 1 << Rule.RED_LIGHT | 1 << Rule.CROSSWALK_ONLY
+
+
+class Row(NamedTuple):
+    """One person's rules at stake in one tick, and what became of them.
+
+    Rules are bit masks. `violated` leaves out what an officer had authorised; `stake` holds every rule
+    at stake or broken, so that what is violated is always part of what could be.
+    """
+
+    agent: int
+    day: int
+    tick: int
+    stake: int
+    violated: int
+    authorised: int
+    blocked: bool
+    label: Label
+    label_unrelated: Label
+    zone: str
+    dist_fire: int | None
+    dist_officer: int | None
+    signal: SignalState
+    crossing: str | None
+    saw_jaywalk: bool
+    escaping: bool
+    instruction: Instruction
+    foreseen: bool  # False where a rule was broken without having been at stake
+
+    @property
+    def place(self) -> str:
+        """Where an encounter happens: the signal ahead, or the zone."""
+        return self.crossing or self.zone
+
+
+class State(NamedTuple):
+    """Where a person is from a tick on, until the next one."""
+
+    when: When
+    zone: str
+    dist_fire: int | None
+    dist_officer: int | None
+    officer_in_sight: bool
+
+
+class Order(NamedTuple):
+    """An officer's instruction that reached a person."""
+
+    agent: int
+    day: int
+    tick: int
+    kind: Instruction
+    valid_ticks: int
+
+
+class Response(NamedTuple):
+    """What movement made of an instruction."""
+
+    agent: int
+    kind: Instruction
+    complied: bool
+
+
+class Arrival(NamedTuple):
+    """A person's first tick at a goal."""
+
+    agent: int
+    day: int
+    tick: int
+    safe: bool
+
+
+class Verdict(NamedTuple):
+    """A verdict that a policy says it has given."""
+
+    agent: int
+    day: int
+    tick: int
+    rules: int
+    violates: bool
+    legitimacy: int
+    gate_open: bool
+    gate_leak: bool
+    justification: str
+    fallback: bool
+
+
+class Importance(NamedTuple):
+    """How important a policy says that an event is."""
+
+    description: str
+    rescaled: float
+    severity: float | None
+
+
+class Fire(NamedTuple):
+    """A fire of the scenario; it burns from `ignite` to before `extinguish`."""
+
+    severity: int
+    day: int
+    ignite: int
+    extinguish: int
+
+    @property
+    def reach(self) -> int:
+        """Tiles up to which its severity is at least 1."""
+        return (self.severity - 1) // SEVERITY_LOST_PER_TILE
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A finished episode.
+
+    Attributes:
+        header: The `run_start` record.
+        agents: Ids of the people, in the order of the log.
+        attendees: Numbers of the people at the café.
+        bystanders: Numbers of the people far away.
+        commuters: Numbers of those who commute.
+        fires: The fires.
+        rows: Opportunities with their outcomes, by agent, day and tick.
+        states: For each person, the positions noted.
+        orders: Instructions delivered.
+        responses: Instructions judged.
+        observers: For each person, the ticks at whose end they saw someone jaywalk.
+        arrivals: First ticks at goals.
+        sanctions: Numbers of the people sanctioned, once each time.
+        harm: Harm of each person over the run: severity / 100, summed over ticks.
+        verdicts: What the policy says it decided; empty for a policy that says nothing.
+        importance: What the policy says it rated.
+    """
+
+    header: Mapping[str, Any]
+    agents: tuple[str, ...]
+    attendees: frozenset[int]
+    bystanders: frozenset[int]
+    commuters: frozenset[int]
+    fires: tuple[Fire, ...]
+    rows: tuple[Row, ...]
+    states: tuple[tuple[State, ...], ...]
+    orders: tuple[Order, ...]
+    responses: tuple[Response, ...]
+    observers: tuple[tuple[When, ...], ...]
+    arrivals: tuple[Arrival, ...]
+    sanctions: tuple[int, ...]
+    harm: tuple[float, ...]
+    verdicts: tuple[Verdict, ...]
+    importance: tuple[Importance, ...]
+
+    @property
+    def focal(self) -> str:
+        """The intersection that the scenario is about."""
+        return str(self.header["focal"])
+
+    @property
+    def ticks_per_day(self) -> int:
+        """Ticks in a day."""
+        return int(self.header["clock"]["ticks_per_day"])
+
+    @property
+    def fire_day(self) -> int:
+        """The day of the first fire; 0 without one."""
+        return min((fire.day for fire in self.fires), default=0)
+
+    @property
+    def ignition(self) -> int:
+        """Tick of the fire day at which the first fire starts."""
+        return min(fire.ignite for fire in self.fires if fire.day == self.fire_day)
+
+    @property
+    def extinction(self) -> int:
+        """Tick of the fire day at which the last fire is out."""
+        return max(fire.extinguish for fire in self.fires if fire.day == self.fire_day)
+
+    def in_window(self, day: int, tick: int) -> bool:
+        """Whether a tick lies in the fire window W.
+
+        Args:
+            day: Day.
+            tick: Tick of the day.
+
+        Returns:
+            True while a fire burns.
+        """
+        return any(fire.day == day and fire.ignite <= tick < fire.extinguish for fire in self.fires)
+
+    def state_at(self, agent: int, when: When) -> State | None:
+        """The position noted last.
+
+        Positions are noted while a fire burns or an officer is on duty, so outside those times the
+        answer may be out of date.
+
+        Args:
+            agent: Whose.
+            when: When.
+
+        Returns:
+            The last position at or before that time; None if there is none.
+        """
+        found = bisect_right(self.states[agent], when, key=lambda state: state.when)
+        return self.states[agent][found - 1] if found else None
+
+
+def load_episode(source: Path | str | Iterable[Event]) -> Episode:
+    """Reads a log.
+
+    Args:
+        source: A log file, or its records.
+
+    Returns:
+        The episode.
+
+    Raises:
+        LogError: If the log is not that of a finished episode, or a record cannot be understood.
+    """
+    from voville_env.metrics.reading import LogReader
+
+    if isinstance(source, str | Path):
+        name, records = str(source), iter(read_log(source))
+    else:
+        name, records = "the log", iter(source)
+    first = next(records, None)
+    if first is None or first.get("type") != "run_start":
+        raise LogError(f"{name} does not begin with run_start")
+    if first.get("format") != FORMAT:
+        raise LogError(f"{name} has format {first.get('format')!r}; allowed: {FORMAT}")
+    reader = LogReader(first, name)
+    for record in records:
+        reader.take(record)
+    return reader.episode()
