@@ -13,10 +13,13 @@ import numpy as np
 
 from voville_env.core.codes import RewardTerm
 from voville_env.env import VovilleEnv, make_briefing
+from voville_env.errors import InvalidValueError
 from voville_env.events import FORMAT, Event, EventDecoder, finite
 from voville_env.policy import Policy
 from voville_env.scenario import World
 
+POLICY_RECORDS = ("assessment", "verdict", "importance", "memory", "llm_call")
+"""What a policy may write into a log; everything else is the environment's to say."""
 _PACKAGES = ("voville", "numpy", "numba")
 
 
@@ -196,7 +199,13 @@ class EpisodePlayer:
 
     def _close_tick(self, tick: int) -> Iterator[Event]:
         when = {"day": tick // self._ticks_per_day + 1, "tick": tick % self._ticks_per_day}
-        yield from getattr(self.policy, "records", list)()
+        for record in getattr(self.policy, "records", list)():
+            if record.get("type") not in POLICY_RECORDS:
+                raise InvalidValueError(
+                    f"policy {self.name!r} made a record of type {record.get('type')!r}; "
+                    f"allowed: {', '.join(POLICY_RECORDS)}"
+                )
+            yield record
         acted = "".join(self._digits)
         self._digits.clear()
         if acted.strip("0"):

@@ -273,4 +273,9 @@ async def run_all(works: Iterable[Coroutine[Any, Any, T]], *, side_by_side: bool
     """
     if side_by_side:
         return list(await asyncio.gather(*works))
-    return [await work for work in works]
+    waiting = list(works)
+    try:
+        return [await work for work in waiting]
+    finally:
+        for work in waiting:
+            work.close()

@@ -101,11 +101,13 @@ class Acted:
         verdict: The verdict.
         plan: How it is carried out.
         position: Where it was given.
+        day: When it was given.
     """
 
     verdict: Verdict
     plan: Plan
     position: tuple[int, int]
+    day: int
 
 
 @dataclass
@@ -137,7 +139,7 @@ class Mind:
     _cues: CueSignature = ()
     _passed_by: int = NONE
     log: list[dict[str, Any]] = field(default_factory=list)
-    _previous: dict[RuleSet, tuple[Situation, Verdict, Plan]] = field(default_factory=dict)
+    _previous: dict[RuleSet, tuple[Situation, Verdict]] = field(default_factory=dict)
     _acted: list[Acted] = field(default_factory=list)
 
     def questions(self, glance: Glance, observation: Observation) -> list[Question]:
@@ -188,7 +190,7 @@ class Mind:
             self._passed_by = NONE
         return self._passed_by != NONE
 
-    def reusable(self, rule_set: RuleSet, situation: Situation) -> tuple[Verdict, Plan] | None:
+    def reusable(self, rule_set: RuleSet, situation: Situation) -> Verdict | None:
         """The previous verdict of a set, if it was given in the same situation.
 
         Args:
@@ -196,26 +198,23 @@ class Mind:
             situation: The situation now.
 
         Returns:
-            The verdict and its plan; None under a live instruction, which asks for a fresh verdict,
+            The verdict; None under a live instruction, which asks for a fresh verdict,
             and where the previous one was a fallback.
         """
         before = self._previous.get(rule_set)
         if before is None or before[0] != situation or situation.instruction != Instruction.NONE:
             return None
-        return None if before[1].fallback is not None else before[1:]
+        return None if before[1].fallback is not None else before[1]
 
-    def remember(
-        self, rule_set: RuleSet, situation: Situation, verdict: Verdict, plan: Plan
-    ) -> None:
+    def remember(self, rule_set: RuleSet, situation: Situation, verdict: Verdict) -> None:
         """Keeps a verdict for the guard, and its justification for later prompts.
 
         Args:
             rule_set: Which set it is about.
             situation: What it was given in.
             verdict: The verdict.
-            plan: How it is carried out.
         """
-        self._previous[rule_set] = (situation, verdict, plan)
+        self._previous[rule_set] = (situation, verdict)
         self.memory.keep_reason(situation, verdict.justification)
 
     def expect_outcome(self, acted: Acted) -> None:

@@ -6,7 +6,6 @@ Everything between two verdicts runs on the arrays; the typed context is made on
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pave_policy.assessment import Case, assess
@@ -14,17 +13,18 @@ from pave_policy.backbone import Backbone, Failure, Opinion, OutcomeRequest, run
 from pave_policy.emulation import emulate, propagate
 from pave_policy.executor import steer
 from pave_policy.glance import Glance, Own, look
+from pave_policy.journal import Record, Task, record
 from pave_policy.memory import Memory, warm_up
 from pave_policy.mind import Acted, Mind, Question, situation_of
 from pave_policy.perception import perceive
-from pave_policy.records import Assessment, Plan, Verdict
+from pave_policy.records import Assessment, Verdict
 from pave_policy.settings import PaveSettings
 from pave_policy.verdict import comply_without_model, enforce, gate_is_open, give_verdict
 from pave_policy.walking import walkers_of
-from voville_env.observation import Context, Observation
+from voville_env.errors import LifecycleError
+from voville_env.observation import Context
 from voville_env.policy import Actions, BasePolicy, Briefing, Infos, Observations
 
-Record = dict[str, Any]
 Work = Coroutine[Any, Any, None]
 
 
@@ -78,7 +78,7 @@ class PavePolicy(BasePolicy):
         }
         for agent, mind in self._minds.items():
             mind.log += [
-                _record("memory", agent, (1, 0), kind="warm-up", text=text, fallback=None)
+                record("memory", agent, (1, 0), kind="warm-up", text=text, fallback=None)
                 for text in roads
             ]
 
@@ -91,7 +91,14 @@ class PavePolicy(BasePolicy):
 
         Returns:
             One action an agent.
+
+        Raises:
+            LifecycleError: With a backbone that waits for a model.
         """
+        if self.backbone.concurrent:
+            raise LifecycleError(
+                f"backbone {self.backbone.name!r} waits for a model: await act_async(), not act()"
+            )
         glances = _glances(observations)
         if works := self._due(observations, glances):
             run_now(run_all(works, side_by_side=False))
@@ -169,16 +176,15 @@ class PavePolicy(BasePolicy):
             side_by_side=self.backbone.concurrent,
         )
         verdicts = {}
-        for question, (verdict, plan, log) in zip(questions, answers, strict=True):
+        for question, (verdict, log) in zip(questions, answers, strict=True):
             verdicts[question.rule_set] = verdict
-            task.mind.expect_outcome(Acted(verdict, plan, context.position))
             task.mind.log += log
         task.mind.settle(verdicts, escaping=context.escaping)
 
     async def _answer(
         self, task: Task, question: Question, context: Context, failure: Failure | None
-    ) -> tuple[Verdict, Plan, list[Record]]:
-        """Assessment, verdict and plan for one question."""
+    ) -> tuple[Verdict, list[Record]]:
+        """Assessment, verdict and plan for one question, and the records of it."""
         persona = task.mind.persona
         case = Case(
             context, persona, question.rules, self._steps_per_tick, question.ahead, task.passed
@@ -186,38 +192,40 @@ class PavePolicy(BasePolicy):
         outcome = await assess(self.backbone, case)
         if outcome.value is None:
             verdict = comply_without_model(case, outcome.failure or Failure.MALFORMED)
-            plan, unworded = await emulate(self.backbone, verdict, context, persona)
-            return verdict, plan, [task.verdict_record(question, verdict, plan, unworded)]
+            return verdict, await self._carry_out(task, question, case, verdict)
         assessed = task.assessment_record(question, outcome.value, failure)
-        verdict, plan, records = await self._judge(task, question, case, outcome.value)
-        return verdict, plan, [assessed, *records]
+        verdict, records = await self._judge(task, question, case, outcome.value)
+        return verdict, [assessed, *records]
 
     async def _judge(
         self, task: Task, question: Question, case: Case, assessment: Assessment
-    ) -> tuple[Verdict, Plan, list[Record]]:
+    ) -> tuple[Verdict, list[Record]]:
         """The verdict on an assessed case: reused in an unchanged situation, fresh otherwise."""
         mind, gate = task.mind, self.options.gate
         is_open = gate_is_open(assessment.legitimacy, case.persona.legitimacy_threshold, gate)
         situation = situation_of(question, case.context, assessment, gate_open=is_open)
         if self.options.oscillation_guard and (
-            before := mind.reusable(question.rule_set, situation)
+            earlier := mind.reusable(question.rule_set, situation)
         ):
-            earlier, plan = before
             said = Opinion(earlier.decision, earlier.justification, earlier.confidence)
             verdict = enforce(said, case, assessment, gate)
-            return verdict, plan, [task.verdict_record(question, verdict, plan, None, reused=True)]
+            return verdict, [task.verdict_record(question, verdict)]
         prior = mind.memory.reasons(situation)
         verdict = await give_verdict(self.backbone, case, assessment, gate, prior)
-        plan, unworded = await emulate(self.backbone, verdict, case.context, case.persona)
-        mind.remember(question.rule_set, situation, verdict, plan)
-        return (
-            verdict,
-            plan,
-            [
-                task.verdict_record(question, verdict, plan, unworded),
-                task.memory_record("justification", verdict.justification, None),
-            ],
-        )
+        mind.remember(question.rule_set, situation, verdict)
+        return verdict, await self._carry_out(task, question, case, verdict)
+
+    async def _carry_out(
+        self, task: Task, question: Question, case: Case, verdict: Verdict
+    ) -> list[Record]:
+        """The plan of a fresh verdict, and the records of both."""
+        plan, failure = await emulate(self.backbone, verdict, case.context, case.persona)
+        context = case.context
+        task.mind.expect_outcome(Acted(verdict, plan, context.position, context.day))
+        return [
+            task.verdict_record(question, verdict, plan, failure),
+            task.memory_record("justification", verdict.justification, None),
+        ]
 
     async def _note_outcome(self, task: Task, acted: Acted) -> None:
         """Pairs a verdict with what came of it, in memory and in the log."""
@@ -225,7 +233,7 @@ class PavePolicy(BasePolicy):
         request = OutcomeRequest(
             verdict=acted.verdict,
             actions=acted.plan.actions,
-            moved=(own.x, own.y) != acted.position,
+            moved=(own.x, own.y) != acted.position and own.day == acted.day,
             sanctioned=task.mind.sanctioned,
         )
         note, failure = await propagate(self.backbone, request)
@@ -236,108 +244,6 @@ class PavePolicy(BasePolicy):
         )
         task.mind.memory.outcomes.append(text)
         task.mind.log.append(task.memory_record("outcome", text, failure))
-
-
-@dataclass(frozen=True)
-class Task:
-    """One person's tick, and how it is written down.
-
-    Attributes:
-        agent: Who.
-        mind: Their state.
-        glance: What they see.
-        observation: The same in full.
-        passed: Whether the officer in sight has let them pass.
-    """
-
-    agent: str
-    mind: Mind
-    glance: Glance
-    observation: Observation
-    passed: bool
-
-    def assessment_record(
-        self, question: Question, assessment: Assessment, failure: Failure | None
-    ) -> Record:
-        """The record of an assessment.
-
-        Args:
-            question: What it is about.
-            assessment: The five scalars.
-            failure: Why the structured context stands in for the perceived one, if it does.
-
-        Returns:
-            A JSON-ready record; `p_emp_violation` is the share in the direction of the paper's D.3.
-        """
-        return self._record(
-            "assessment",
-            **_asked(question),
-            **assessment.model_dump(),
-            p_emp_violation=100 - assessment.p_emp,
-            fallback=None if failure is None else failure.value,
-        )
-
-    def verdict_record(
-        self,
-        question: Question,
-        verdict: Verdict,
-        plan: Plan,
-        failure: Failure | None,
-        *,
-        reused: bool = False,
-    ) -> Record:
-        """The record of a verdict and its plan.
-
-        Args:
-            question: What it is about.
-            verdict: The verdict.
-            plan: How it is carried out.
-            failure: Why a plain action list stands in, if it does.
-            reused: Whether the previous verdict was reused.
-
-        Returns:
-            A JSON-ready record.
-        """
-        said = verdict.model_dump(mode="json", exclude={"rules"})
-        return self._record(
-            "verdict",
-            **_asked(question),
-            **said,
-            reused=reused,
-            route=plan.route.name.lower(),
-            style=plan.style.value,
-            actions=[f"{action.text} ({action.seconds}s)." for action in plan.actions],
-            plan_fallback=None if failure is None else failure.value,
-        )
-
-    def memory_record(self, kind: str, text: str, failure: Failure | None) -> Record:
-        """The record of a memory entry.
-
-        Args:
-            kind: `justification` or `outcome`.
-            text: What is kept.
-            failure: Why plain words stand in, if they do.
-
-        Returns:
-            A JSON-ready record.
-        """
-        fallback = None if failure is None else failure.value
-        return self._record("memory", kind=kind, text=text, fallback=fallback)
-
-    def _record(self, type_: str, **fields: object) -> Record:
-        return _record(type_, self.agent, (self.glance.own.day, self.glance.own.tick), **fields)
-
-
-def _record(type_: str, agent: str, when: tuple[int, int], **fields: object) -> Record:
-    return {"type": type_, "agent": agent, "day": when[0], "tick": when[1], **fields}
-
-
-def _asked(question: Question) -> Record:
-    return {
-        "rule_set": question.rule_set.value,
-        "rules": [rule.name for rule in question.rules],
-        "ahead": question.ahead,
-    }
 
 
 def _glances(observations: Observations) -> dict[str, Glance]:

@@ -22,7 +22,7 @@ from voville_env.policy import Briefing
 
 Offset = tuple[int, int]
 _KEPT_TOWNS = 4
-_FIRM_GROUND = (Terrain.PAVEMENT, Terrain.PARK, Terrain.FLOOR)
+_FIRM_GROUND = (Terrain.PAVEMENT, Terrain.PARK, Terrain.FLOOR, Terrain.DOOR)
 
 
 class Streets:
@@ -57,7 +57,7 @@ class Streets:
         return self._bits[key]
 
     def stays_on_ground(self, x: int, y: int, direction: Direction) -> bool:
-        """Whether a step is possible that neither enters nor leaves a road or a building.
+        """Whether a step is possible that neither enters nor leaves a road or a private building.
 
         Args:
             x: Column.

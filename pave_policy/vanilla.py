@@ -8,11 +8,11 @@ and is not evidence about language models.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from pave_policy.constants import Source
+from pave_policy.draws import draw
 from pave_policy.glance import Glance, look
 from pave_policy.walking import Walker, walkers_of
 from voville_env.core.codes import (
@@ -105,7 +105,7 @@ class Habit:
             The importance, 1 to 10.
         """
         if event not in self.ratings:
-            score = draw(self.seed, self.walker.agent, event, scores)
+            score = draw((self.seed, self.walker.agent, event), *scores)
             self.ratings[event] = Rated(description, score, event)
             self.log.append(
                 {
@@ -121,23 +121,6 @@ class Habit:
                 }
             )
         return self.ratings[event].score
-
-
-def draw(seed: int, agent: str, event: str, scores: Range) -> int:
-    """A uniform integer that depends on its arguments alone.
-
-    Args:
-        seed: Of the episode.
-        agent: Who rates.
-        event: What is rated.
-        scores: Lowest and highest value.
-
-    Returns:
-        The integer.
-    """
-    low, high = scores
-    digest = hashlib.blake2b(f"{seed}|{agent}|{event}".encode(), digest_size=8).digest()
-    return low + int.from_bytes(digest, "little") % (high - low + 1)
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from zlib import crc32
 
+from pave_policy.draws import draw
 from pave_policy.glance import BURNING, PERSON, TERRAIN, Glance, Leg
 from pave_policy.streets import Streets, find_detour, streets_of
 from voville_env.actions import direction_of, move
@@ -138,7 +138,7 @@ class Walker:
     def _is_ready(self, glance: Glance) -> bool:
         """A repeatable coin, so that people who meet do not all step aside at once."""
         own = glance.own
-        return crc32(b"%d %d %d" % (self.number, own.tick, own.step)) % 2 == 0
+        return draw((self.number, own.tick, own.step), 0, 1) == 1
 
     def _retreat(self, glance: Glance, heading: Direction, may_break: int) -> int | None:
         """A step aside or back, and a rest there, so that the other one can come on."""

@@ -20,8 +20,9 @@ import voville_env
 from voville_env import _layout_guard
 
 ROOT_PACKAGES = ("voville_env", "pave_policy")
+# PettingZoo is not among them: importing voville_env registers its ids there.
 HEAVY = {
-    *("gymnasium", "jinja2", "matplotlib", "numba", "openai", "pettingzoo", "pydantic"),
+    *("jinja2", "matplotlib", "numba", "openai", "pydantic"),
     *("pytiled_parser", "rich", "scipy", "torch", "typer"),
 }
 # Where the package's own code says that it was developed; nothing shipped may depend on it.

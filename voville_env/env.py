@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,16 @@ from pettingzoo import ParallelEnv
 
 from voville_env.actions import N_ACTIONS, check_action
 from voville_env.core.layout import Records, plain
-from voville_env.errors import InvalidValueError, LifecycleError, invalid, nearest
+from voville_env.errors import (
+    InvalidValueError,
+    LifecycleError,
+    VovilleError,
+    invalid,
+    nearest,
+)
 from voville_env.observation import build_space
 from voville_env.policy import Briefing, PersonaCard, PersonalRule
-from voville_env.scenario import Scenario, World, load_world
+from voville_env.scenario import Scenario, World, load_map, load_world
 from voville_env.scenario.compile import Window, check_window
 from voville_env.sim import STATE_SIZE, TownSim
 from voville_env.text_map import text_map
@@ -78,11 +85,11 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         self.copy = copy
         self._window = None if window is None else check_window(self.world, window)
         self._sim = TownSim(self.world, window=self._window, terminal_goal=terminal_goal, days=days)
-        self.possible_agents: list[str] = list(self.world.agent_ids)
+        self._names = self.world.agent_ids
         self._live: list[str] = []
-        self._index = {name: i for i, name in enumerate(self.possible_agents)}
-        self._observation_spaces = {name: build_space() for name in self.possible_agents}
-        self._action_spaces = {name: spaces.Discrete(N_ACTIONS) for name in self.possible_agents}
+        self._index = {name: i for i, name in enumerate(self._names)}
+        self._observation_spaces = {name: build_space() for name in self._names}
+        self._action_spaces = {name: spaces.Discrete(N_ACTIONS) for name in self._names}
         self.state_space = spaces.Box(-1e9, 1e9, (STATE_SIZE,), np.float32)
         self._started = False
         self.seed: int | None = None
@@ -101,6 +108,15 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
     @agents.setter
     def agents(self, value: list[str]) -> None:
         raise LifecycleError("env.agents is read only; reset() starts a new run")
+
+    @property
+    def possible_agents(self) -> list[str]:
+        """Everybody who can take part; a fresh list each time."""
+        return list(self._names)
+
+    @possible_agents.setter
+    def possible_agents(self, value: list[str]) -> None:
+        raise LifecycleError("env.possible_agents is read only; the scenario names the agents")
 
     @property
     def sim(self) -> TownSim:
@@ -165,7 +181,7 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         self._sim.reset(np.array([number], np.uint64))
         self.seed = number
         self._started = True
-        self._live = list(self.possible_agents)
+        self._live = list(self._names)
         return self._collect()
 
     def _checked_options(self, options: dict[str, Any]) -> Window | None:
@@ -244,10 +260,10 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         if self.copy:
             records, terms = records.copy(), terms.copy()
         rows = zip(*[records[key] for key in _FIELDS], strict=True)
-        named = zip(self.possible_agents, rows, terms, strict=True)
+        named = zip(self._names, rows, terms, strict=True)
         observations = {}
         infos = {}
-        everybody = len(self._live) == len(self.possible_agents)
+        everybody = len(self._live) == len(self._names)
         for name, row, parts in named:
             if everybody or name in self._live:
                 observations[name] = dict(zip(_FIELDS, row, strict=True))
@@ -426,7 +442,6 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         """A copy in mid-episode goes on from the same state."""
         kept = {k: v for k, v in self.__dict__.items() if k not in ("_records", "_outcomes")}
         kept["_sim"] = self._sim_state()
-        kept["world"] = self.world.scenario
         return kept
 
     def _sim_state(self) -> dict[str, Any]:
@@ -436,9 +451,10 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Restores a copy; the town's tables are built anew."""
+        kept = dict(kept)
         arrays = kept.pop("_sim")
         self.__dict__.update(kept)
-        self.world = load_world(kept["world"])
+        self.world = _with_loaded_map(self.world)
         self._sim = TownSim(self.world)
         for name, array in arrays.items():
             getattr(self._sim, name)[...] = array
@@ -459,6 +475,15 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         twin._sim.town = sim.town
         twin._open_views()
         return twin
+
+
+def _with_loaded_map(world: World) -> World:
+    """Takes the town from the map that this process has loaded, where it is the same one."""
+    try:
+        town = load_map(world.scenario.map)
+    except VovilleError:
+        return world
+    return replace(world, town=town) if town.digest() == world.town.digest() else world
 
 
 def check_seed(seed: Any) -> int:

@@ -183,6 +183,7 @@ class EventDecoder:
             "authorised": names(v[2]),
             "blocked": bool(v[3] & 1),
             "moved": bool(v[3] >> 1 & 1),
+            "zone": self._zone(v[4]),
         }
 
     def _instruction(self, v: Sequence[int]) -> Event:

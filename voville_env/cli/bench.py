@@ -93,7 +93,7 @@ def _print(report: Any, folder: Path, *, quick: bool) -> None:
         console.print("A quick smoke run: these numbers are no score.", style="bold")
     for table in report.tables():
         console.print(table)
-    for line in report.notes():
+    for line in report.flags():
         console.print(line, markup=False)
     console.print(f"Run folder: {folder}", markup=False, soft_wrap=True)
 

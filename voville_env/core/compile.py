@@ -90,7 +90,7 @@ def is_warm() -> bool:
 def announce() -> None:
     """Tells the user on stderr that a first call is about to compile."""
     if not _config.DISABLE_JIT and not is_warm():
-        sys.stderr.write("voville: compiling the simulation core, once; about ten seconds\n")
+        sys.stderr.write("voville: compiling the simulation core, once; about twenty seconds\n")
         sys.stderr.flush()
 
 

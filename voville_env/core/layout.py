@@ -77,8 +77,7 @@ TOWN = _record(
         ("destination_tile", "u2", (DESTINATIONS,)),  # representative tile
         ("n_destinations", "i4"),
         ("n_signals", "i4"),
-        ("signal_x", "i2", (SIGNALS,)),  # centre of the intersection
-        ("signal_y", "i2", (SIGNALS,)),
+        ("signal_distance", "u1", (SIGNALS, _T)),  # tiles to its nearest crosswalk tile
         ("signal_zone", "i2", (SIGNALS,)),  # radius of the effective zone, tiles
     ]
 )

@@ -1,7 +1,7 @@
 """One episode as the metrics see it: the log, parsed once into compact tuples.
 
-An opportunity and its outcome become one `Row`, whatever their order in the file. What a policy says of
-itself is kept apart, so that it cannot move a metric of conduct.
+An opportunity and its outcome become one `Row`, whatever their order in the file. What a policy
+says of itself is kept apart, so that it cannot move a metric of conduct.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ JAYWALK = 1 << Rule.RED_LIGHT | 1 << Rule.CROSSWALK_ONLY
 class Row(NamedTuple):
     """One person's rules at stake in one tick, and what became of them.
 
-    Rules are bit masks. `violated` leaves out what an officer had authorised; `stake` holds every rule
-    at stake or broken, so that what is violated is always part of what could be.
+    Rules are bit masks. `violated` leaves out what an officer had authorised; `stake` holds every
+    rule at stake or broken, so that what is violated is always part of what could be.
     """
 
     agent: int
@@ -148,6 +148,7 @@ class Episode:
         observers: For each person, the ticks at whose end they saw someone jaywalk.
         arrivals: First ticks at goals.
         sanctions: Numbers of the people sanctioned, once each time.
+        ticks: Ticks from the start of day 1 to the end of the episode.
         harm: Harm of each person over the run: severity / 100, summed over ticks.
         verdicts: What the policy says it decided; empty for a policy that says nothing.
         importance: What the policy says it rated.
@@ -166,6 +167,7 @@ class Episode:
     observers: tuple[tuple[When, ...], ...]
     arrivals: tuple[Arrival, ...]
     sanctions: tuple[int, ...]
+    ticks: int
     harm: tuple[float, ...]
     verdicts: tuple[Verdict, ...]
     importance: tuple[Importance, ...]
@@ -194,6 +196,12 @@ class Episode:
     def extinction(self) -> int:
         """Tick of the fire day at which the last fire is out."""
         return max(fire.extinguish for fire in self.fires if fire.day == self.fire_day)
+
+    @property
+    def end_of_fire_day(self) -> int:
+        """First tick of the fire day that was not played."""
+        played = self.ticks - (self.fire_day - 1) * self.ticks_per_day
+        return min(self.ticks_per_day, played)
 
     def in_window(self, day: int, tick: int) -> bool:
         """Whether a tick lies in the fire window W.

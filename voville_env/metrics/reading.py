@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from voville_env.core.codes import (
@@ -70,7 +70,11 @@ class LogReader:
         self._verdicts: list[Verdict] = []
         self._importance: list[Importance] = []
         self._end: Event | None = None
-        self._takers = {
+        self._takers = self._by_type()
+
+    def _by_type(self) -> dict[str, Callable[[Event], None]]:
+        """Who takes which type of record."""
+        return {
             "opportunity": self._opportunity,
             "rule_event": self._outcome,
             "agent_state": self._state,
@@ -135,13 +139,14 @@ class LogReader:
             bystanders=self._group("group", "bystander"),
             commuters=self._group("commuter", True),
             fires=self._fires,
-            rows=tuple(self._row(key) for key in sorted(self._outcomes)),
+            rows=tuple(self._joined(key) for key in sorted(self._outcomes)),
             states=tuple(tuple(series) for series in self._states),
             orders=tuple(sorted(self._orders)),
             responses=tuple(self._responses),
             observers=tuple(tuple(series) for series in self._observers),
             arrivals=tuple(sorted(self._arrivals)),
             sanctions=tuple(self._sanctions),
+            ticks=self._end["steps"] // self._header["clock"]["steps_per_tick"],
             harm=tuple(float(totals[agent]["harm"]) for agent in self._agents),
             verdicts=tuple(sorted(self._verdicts)),
             importance=tuple(sorted(self._importance, key=repr)),
@@ -152,6 +157,15 @@ class LogReader:
 
     def _key(self, record: Event) -> _Key:
         return self._index[record["agent"]], record["day"], record["tick"]
+
+    def _joined(self, key: _Key) -> Row:
+        try:
+            return self._row(key)
+        except (AttributeError, KeyError, TypeError) as error:
+            who, day, tick = self._agents[key[0]], *key[1:]
+            raise LogError(
+                f"{self._name}, day {day}, tick {tick}: a line of {who} lacks or spoils {error}"
+            ) from error
 
     def _row(self, key: _Key) -> Row:
         """The opportunity and the outcome of one person and tick."""
@@ -185,7 +199,7 @@ class LogReader:
     def _label(chance: Event, key: str, broken: int) -> Label:
         """The label of a set of rules.
 
-        Nobody who is not fleeing has a warrant, so what they break without its having been at stake is
+        Only who flees can have a warrant, so what others break without its having been at stake is
         unwarranted; for somebody who flees it stays without a label.
         """
         label = Label[chance[key].upper()]
@@ -194,7 +208,7 @@ class LogReader:
         return label
 
     def _unforeseen(self, key: _Key, broken: int, outcome: Event) -> Event:
-        """What an opportunity line would have said of a rule broken without having been at stake."""
+        """What an opportunity line would have said of a rule that was not at stake."""
         agent, day, tick = key
         when = (day, tick)
         state = _held(self._states[agent], when)
@@ -222,7 +236,7 @@ class LogReader:
         }
 
     def _exposed(self, agent: int, when: When) -> bool:
-        """Whether a person saw somebody jaywalk in the last ticks; sights count from the next tick."""
+        """Whether a person saw somebody jaywalk of late; a sight counts from the next tick."""
         seen = self._observers[agent]
         before = bisect_left(seen, when)
         if before == 0:

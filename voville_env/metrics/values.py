@@ -30,11 +30,12 @@ class Unit(StrEnum):
 
 
 class Kind(StrEnum):
-    """What sort of number a metric is; a rate lies between 0 and 1."""
+    """What sort of number a metric is: rates lie between 0 and 1, only a gap may be negative."""
 
     RATE = "rate"
     COUNT = "count"
     MEAN = "mean"
+    GAP = "gap"
     CORRELATION = "correlation"
 
 
@@ -64,7 +65,7 @@ class MetricValue:
         Returns:
             Six decimals at most, keys in a fixed order.
         """
-        shown = {
+        shown: dict[str, object] = {
             "value": rounded(self.value),
             "numerator": rounded(self.numerator),
             "denominator": rounded(self.denominator),
@@ -136,16 +137,27 @@ def encounters(rows: Iterable[Row], at_stake: int) -> Iterator[tuple[Rule, list[
     """
     ordered = list(rows)
     for rule in rules_in(at_stake):
-        run: list[Row] = []
-        for row in ordered:
-            if not row.stake >> rule & 1:
-                continue
-            if run and not _continues(run[-1], row):
-                yield rule, run
-                run = []
-            run.append(row)
-        if run:
+        for run in runs(row for row in ordered if row.stake >> rule & 1):
             yield rule, run
+
+
+def runs(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Maximal runs of rows in consecutive ticks of one person at one place.
+
+    Args:
+        rows: Rows by agent, day and tick.
+
+    Yields:
+        The rows of a run.
+    """
+    run: list[Row] = []
+    for row in rows:
+        if run and not _continues(run[-1], row):
+            yield run
+            run = []
+        run.append(row)
+    if run:
+        yield run
 
 
 def _continues(last: Row, row: Row) -> bool:

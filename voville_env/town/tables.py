@@ -92,12 +92,12 @@ def _fill_signals(town: Town, record: layout.Records) -> None:
     record.near_signal_distance[:] = layout.FAR
     ys, xs = np.divmod(np.arange(TILES), WIDTH)
     for k, intersection in enumerate(town.intersections):
-        record.signal_x[k] = intersection.x
-        record.signal_y[k] = intersection.y
         record.signal_zone[k] = intersection.zone
+        record.signal_distance[k] = layout.FAR
         for box in intersection.crosswalks:
             for tile in box.tiles():
                 away = np.abs(xs - tile % WIDTH) + np.abs(ys - tile // WIDTH)
+                record.signal_distance[k] = np.minimum(record.signal_distance[k], away)
                 closer = (away <= _NEAR) & (away < record.near_signal_distance)
                 record.near_signal[closer] = k
                 record.near_signal_distance[closer] = away[closer]

@@ -78,7 +78,10 @@ def show(town, config, state, events, i):
             for j in range(config.n_agents):
                 if agent.seen_by >> j & 1:
                     state.agents[j].jaywalk_seen = state.tick + 1
-        emit(config, state, events, _BROADCAST, i, behaviour, rule, followed, agent.seen_by, 0, 0)
+        if agent.seen_by != 0:
+            emit(
+                config, state, events, _BROADCAST, i, behaviour, rule, followed, agent.seen_by, 0, 0
+            )
 
 
 @kernel

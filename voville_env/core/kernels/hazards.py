@@ -76,7 +76,10 @@ def is_at_goal(town, config, agent):
 
 @kernel
 def update_escape(town, config, state, events, burning):
-    """Marks who must reach safety; who was exposed goes home once nothing burns."""
+    """Marks who must reach safety, and who is where they should be now.
+
+    Who was exposed goes home once nothing burns.
+    """
     for i in range(config.n_agents):
         agent = state.agents[i]
         if agent.active == 0:
@@ -111,6 +114,7 @@ def update_escape(town, config, state, events, burning):
                 0,
                 0,
             )
+        agent.at_goal = 1 if is_at_goal(town, config, agent) else 0
 
 
 @kernel

@@ -6,7 +6,7 @@ from voville_env.core.codes import Action, Instruction, Rule, SignalState, Verb
 from voville_env.core.compile import kernel, small
 from voville_env.core.kernels.random import MOVE, TAKE, draw
 from voville_env.core.kernels.scripts import advance_confederate, confederate_intent
-from voville_env.core.kernels.space import distance
+from voville_env.core.kernels.space import distance, visible
 from voville_env.core.layout import ITEMS, NO_SIGNAL
 
 STAY = 0
@@ -38,11 +38,12 @@ def offset(direction):
 
 
 @kernel
-def reachable_item(state, agent):
-    """Index of an item within one tile, -1 if there is none or the hands are full."""
+def reachable_item(town, state, agent):
+    """Index of an item within one tile and not behind a wall, -1 if none or the hands are full."""
     if agent.carrying == 0:
         for k in range(ITEMS):
-            if state.item_tile[k] >= 0 and distance(agent.tile, state.item_tile[k]) <= 1:
+            tile = state.item_tile[k]
+            if tile >= 0 and distance(agent.tile, tile) <= 1 and visible(town, agent.tile, tile):
                 return k
     return -1
 
@@ -170,16 +171,15 @@ def note_response(town, config, agent, direction):
         agent.pending_ok = 0
     elif agent.pending == _HOLD:
         signal = config.officer_signal[agent.pending_officer]
-        centre = town.signal_y[signal] * 64 + town.signal_x[signal]
         if (
-            distance(agent.intent, centre) < agent.pending_distance
+            town.signal_distance[signal, agent.intent] < agent.pending_distance
             or town.entry[agent.tile, direction] != NO_SIGNAL
         ):
             agent.pending_ok = 0
 
 
 @kernel
-def take(config, state, actions):
+def take(town, config, state, actions):
     """Gives each wanted item to one taker, by a seeded draw."""
     for k in range(ITEMS):
         if state.item_tile[k] < 0:
@@ -188,7 +188,9 @@ def take(config, state, actions):
         best = np.uint64(0)
         for i in range(config.n_agents):
             agent = state.agents[i]
-            if agent.active == 0 or actions[i] != _TAKE or reachable_item(state, agent) != k:
+            if agent.active == 0 or actions[i] != _TAKE:
+                continue
+            if reachable_item(town, state, agent) != k:
                 continue
             lot = draw(state.seed, TAKE, state.step, i)
             if winner < 0 or lot > best:
@@ -218,7 +220,7 @@ def move(town, config, state, actions):
     for i in range(config.n_agents):
         carried |= np.int64(state.agents[i].carrying) << i
     wish(town, config, state, actions)
-    take(config, state, actions)
+    take(town, config, state, actions)
     settle_conflicts(config, state)
     settle_chains(state)
     carry_out(town, config, state)

@@ -252,7 +252,7 @@ def write_mask(town, state, agent, mask):
         verb = town.verb[agent.tile, direction]
         mask[1 + direction] = 1 if verb == 1 else 0
         mask[5 + direction] = 1 if verb == 2 else 0
-    mask[9] = 1 if reachable_item(state, agent) >= 0 else 0
+    mask[9] = 1 if reachable_item(town, state, agent) >= 0 else 0
 
 
 @kernel

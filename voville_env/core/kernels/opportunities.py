@@ -1,5 +1,7 @@
 """Decision opportunities: which rules are at stake for whom in a tick (requirements, part d)."""
 
+import numpy as np
+
 from voville_env.core.codes import EventCode, Route, Rule, SignalState
 from voville_env.core.compile import kernel, small
 from voville_env.core.kernels.hazards import nearest, reference_goal
@@ -24,7 +26,7 @@ _POSITION = int(EventCode.POSITION)
 @small
 def route_bits(config, state, route):
     """Rules that the next tiles of a way would break now."""
-    bits = route.bits
+    bits = np.int64(route.bits)
     if (
         route.signal != NO_SIGNAL
         and route.signal_steps <= config.steps_per_tick
@@ -51,8 +53,8 @@ def at_stake(town, config, state, i):
     scoped = town.routes[goal, _SCOPED, agent.tile]
     free = town.routes[goal, _UNRESTRICTED, agent.tile]
     agent.relevant = route_bits(config, state, scoped) & _RELEVANT
-    unrelated = free.bits & ~_RELEVANT
-    item = reachable_item(state, agent)
+    unrelated = np.int64(free.bits) & ~_RELEVANT
+    item = reachable_item(town, state, agent)
     if item >= 0 and state.item_owner[item] != i:
         unrelated |= _PROPERTY
     if free.next < 4 and occupied(state, agent.tile + offset(free.next)):
@@ -101,13 +103,13 @@ def update(town, config, state, events):
         agent.from_tile = agent.tile
         agent.distance_fire = fire
         agent.distance_officer = to_officer
-        stake = agent.relevant | agent.unrelated << 8
+        stake = agent.relevant | np.int64(agent.unrelated) << 8
         if stake == 0:
             continue
         if config.with_oracle != 0:
             judge(town, config, state, i, reference_goal(config, agent))
         signal = town.routes[reference_goal(config, agent), _SCOPED, agent.tile].signal
-        shows = 0 if signal == NO_SIGNAL else state.signal_state[signal]
+        shows = np.int64(0 if signal == NO_SIGNAL else state.signal_state[signal])
         supervised = 0
         if 0 <= to_officer <= config.supervised_radius:
             supervised = 1
@@ -129,7 +131,7 @@ def update(town, config, state, events):
             | shows << 8
             | supervised << 12
             | exposed << 13
-            | agent.escaping << 14
-            | agent.instruction << 16,
+            | np.int64(agent.escaping) << 14
+            | np.int64(agent.instruction) << 16,
             signal,
         )

@@ -53,8 +53,8 @@ def label_of(config, lawful_exists, more_high, more_harm, scale):
     """The label under thresholds multiplied by a factor."""
     if not lawful_exists:
         return _WARRANTED
-    by_time = more_high >= config.oracle_ticks * scale
-    by_harm = more_harm >= config.oracle_harm * scale
+    by_time = more_high >= np.float64(config.oracle_ticks) * scale
+    by_harm = more_harm >= np.float64(config.oracle_harm) * scale
     if by_time and by_harm:
         return _WARRANTED
     if by_time or by_harm:
@@ -70,9 +70,10 @@ def compare(town, config, state, agent, goal, kept, broken, obey):
     high_broken, harm_broken = dose(town, config, state, agent.tile, np.int64(goal), broken, 0)
     more_high = high_kept - high_broken
     more_harm = harm_kept - harm_broken
+    band = np.float64(config.oracle_band)
     middle = label_of(config, exists, more_high, more_harm, 1.0)
-    lax = label_of(config, exists, more_high, more_harm, 1.0 - config.oracle_band)
-    strict = label_of(config, exists, more_high, more_harm, 1.0 + config.oracle_band)
+    lax = label_of(config, exists, more_high, more_harm, 1.0 - band)
+    strict = label_of(config, exists, more_high, more_harm, 1.0 + band)
     return middle if lax == middle == strict else np.int64(_CONTESTED)
 
 

@@ -1,5 +1,7 @@
 """Reward terms: progress, arrival, harm, sanction and time (ours; no document defines a reward)."""
 
+import numpy as np
+
 from voville_env.core.codes import Route
 from voville_env.core.compile import kernel, small
 from voville_env.core.kernels.hazards import note_arrival, reference_goal
@@ -44,7 +46,7 @@ def update(town, config, state, events, out):
         harm = severity(config, state, agent.tile, state.tick)
         terms[2] = harm / 100.0 / config.steps_per_tick
         terms[4] = 0.0 if agent.at_goal else 1.0
-        total = 0.0
+        total = np.float64(0.0)
         for k in range(5):
             total += terms[k] * config.reward[k]
         out[i].reward = total

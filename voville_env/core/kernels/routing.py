@@ -24,7 +24,7 @@ def ones(bits):
 @kernel
 def broken_by(town, tile, direction, home):
     """Static rules broken by a step, for somebody who owns building `home`."""
-    bits = town.bits[tile, direction]
+    bits = np.int64(town.bits[tile, direction])
     if bits & _PRIVATE and town.building[tile + offset(direction)] == home:
         bits &= ~_PRIVATE
     return bits

@@ -10,6 +10,7 @@ from voville_env.core.layout import CROSSINGS, PHASES
 
 _NONE = int(Instruction.NONE)
 _HOLD = int(Instruction.HOLD)
+_PASS = int(Instruction.PASS)
 _REDIRECT = int(Instruction.REDIRECT)
 _INSTRUCTION = int(EventCode.INSTRUCTION)
 
@@ -113,16 +114,34 @@ def nearest_officer(config, state, tile, radius, need_sight, town):
 
 
 @small
+def in_zone(town, config, tile, o):
+    """Whether a tile lies in the effective zone of the intersection that officer o serves."""
+    signal = config.officer_signal[o]
+    return town.signal_distance[signal, tile] <= town.signal_zone[signal]
+
+
+@small
 def hears(town, config, state, tile, o):
     """Whether an instruction of officer o reaches a tile: in its zone, in range and in sight."""
     officer = state.agents[config.n_agents + config.n_confederates + o]
-    signal = config.officer_signal[o]
-    centre = town.signal_y[signal] * WIDTH + town.signal_x[signal]
     return (
         distance(tile, officer.tile) <= config.instruction_radius
-        and distance(tile, centre) <= town.signal_zone[signal]
+        and in_zone(town, config, tile, o)
         and visible(town, tile, officer.tile)
     )
+
+
+@kernel
+def expire(town, config, state, agent):
+    """Ends an instruction whose time is over; a pass lasts until revoked or the zone is left."""
+    if agent.instruction == _PASS:
+        officer = state.agents[config.n_agents + config.n_confederates + agent.officer]
+        over = officer.active == 0 or not in_zone(town, config, agent.tile, agent.officer)
+    else:
+        over = state.tick >= agent.instruction_until
+    if over:
+        agent.instruction = _NONE
+        agent.officer = -1
 
 
 @kernel
@@ -130,8 +149,7 @@ def deliver(town, config, state, events):
     """Gives each person the instruction of the nearest officer whose order reaches them."""
     for i in range(config.n_agents):
         agent = state.agents[i]
-        agent.instruction = _NONE
-        agent.officer = -1
+        expire(town, config, state, agent)
         best = -1
         best_distance = 1000
         if agent.active != 0:
@@ -175,12 +193,10 @@ def receive(town, config, state, events, i, o, away):
     )
     judge_response(config, state, events, i)
     if kind == _HOLD or kind == _REDIRECT:
-        signal = config.officer_signal[o]
-        centre = town.signal_y[signal] * WIDTH + town.signal_x[signal]
         agent.pending = kind
         agent.pending_officer = o
         agent.pending_id = state.officer_id[o]
         agent.pending_from = state.tick
         agent.pending_until = min(agent.instruction_until, state.tick + config.response_ticks)
-        agent.pending_distance = distance(agent.tile, centre)
+        agent.pending_distance = town.signal_distance[config.officer_signal[o], agent.tile]
         agent.pending_ok = 1

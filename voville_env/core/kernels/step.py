@@ -47,8 +47,7 @@ def finish(config, state, out):
     """Sets the end flags of a step."""
     for i in range(config.n_agents):
         agent = state.agents[i]
-        arrived = config.terminal_goal != 0 and agent.active != 0 and agent.at_goal != 0
-        done = arrived and state.step > 0 and agent.reached == 1 and agent.potential_goal >= 0
+        done = config.terminal_goal != 0 and agent.active != 0 and out[i].terms[1] > 0.0
         out[i].terminated = 1 if done else 0
         out[i].truncated = 1 if state.over != 0 and not done else 0
 

@@ -1,0 +1,253 @@
+"""The report of a benchmark: what was measured, and all that is needed to doubt it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table as RichTable
+
+from voville_env.benchmarks.aggregate import (
+    FALLBACK_LIMIT,
+    Cell,
+    Comparison,
+    Data,
+    against_controls,
+    compare,
+    gather,
+)
+from voville_env.benchmarks.layout import Table, number
+from voville_env.benchmarks.tables import (
+    REFERENCE,
+    SURROGATE,
+    detail_table,
+    difference_table,
+    error_table,
+    paper_tables,
+    scenario_table,
+    table_1,
+    table_6,
+)
+from voville_env.metrics import METRICS, Metric, metrics_of
+
+__all__ = ["SURROGATE", "Report", "build_report", "metrics_of"]
+
+FORMAT = 1
+REPLICATION = (
+    "Unit of replication: the seed. A rate is taken for each agent, then over agents, then over "
+    "seeds; error rates are pooled over the agents of a seed. n, mean, sd, standard error (SE) and "
+    "95% interval (t over seeds) are separate. Where all seeds agree (marked =), a rate has "
+    "Wilson's interval over the pooled cases, which takes them as independent; other numbers have "
+    "none then."
+)
+SIGN_FLIP_SEEDS = 6
+COMPARED = (
+    *("vr_cafe_exposed", "urv", "t_rec_origin", "ocr", "vr_near", "cr_d1", "cr_d2"),
+    *("false_violation_rate", "false_compliance_rate", "harm"),
+)
+HEADLINE = (
+    *(
+        "vr_cafe_exposed",
+        "urv",
+        "t_rec_origin",
+        "reached_safety",
+        "harm",
+        "ocr",
+        "vr_near",
+        "vr_far",
+    ),
+    *("vr_exit", "cr_d1", "cr_d2", "day2_rate", "bystander_violations"),
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A benchmark's result; every method gives the same for the same episodes.
+
+    Attributes:
+        cells: One for each scenario and policy.
+        failures: Failed episodes with the reason.
+        comparisons: The reference policy against the others.
+        baselines: Scenarios against their controls.
+    """
+
+    cells: tuple[Cell, ...]
+    failures: tuple[Data, ...]
+    comparisons: tuple[Comparison, ...]
+    baselines: tuple[Comparison, ...]
+
+    def counts(self) -> dict[str, int]:
+        """Episodes planned, scored, failed and not run.
+
+        Returns:
+            The four numbers; the first is the sum of the others.
+        """
+        planned = sum(len(cell.planned) for cell in self.cells)
+        scored = sum(len(cell.scored) for cell in self.cells)
+        failed = sum(len(cell.failed) for cell in self.cells)
+        return {
+            "planned": planned,
+            "scored": scored,
+            "failed": failed,
+            "not_run": planned - scored - failed,
+        }
+
+    def summary(self) -> Data:
+        """The whole report as data.
+
+        Returns:
+            A strict-JSON-ready dict without times, in a fixed order.
+        """
+        counts = self.counts()
+        complete = counts["planned"] == counts["scored"] > 0
+        return {
+            "format": FORMAT,
+            "status": "complete" if complete else "incomplete",
+            "surrogate": SURROGATE,
+            "unit_of_replication": "seed",
+            "episodes": counts,
+            "failures": list(self.failures),
+            "cells": [cell.as_json() for cell in self.cells],
+            "comparisons": [item.as_json() for item in self.comparisons],
+            "baselines": [item.as_json() for item in self.baselines],
+            "paper": paper_tables(),
+        }
+
+    def markdown(self) -> str:
+        """The report as text.
+
+        Returns:
+            Markdown, without times.
+        """
+        parts = [
+            "# Benchmark report\n",
+            f"{self._headline()}\n",
+            f"{SURROGATE}\n",
+            f"{REPLICATION}\n",
+        ]
+        parts += [f"- {flag}" for flag in self.flags()]
+        parts.append("")
+        parts += [table.markdown() for table in self._tables()]
+        if same := self.without_variance():
+            parts += ["## No variance over seeds\n", *(f"- {line}" for line in same), ""]
+        parts += [
+            detail_table(self.cells, metric).markdown() for metric in METRICS if self._seen(metric)
+        ]
+        return "\n".join(parts)
+
+    def tables(self) -> list[RichTable]:
+        """The main tables for a terminal.
+
+        Returns:
+            Rich tables: the paper's two, error rates, and the main metrics of each scenario.
+        """
+        tables = [table_1(self.cells), table_6(self.cells), error_table(self.cells)]
+        groups = [group for group in self._groups() if not group[0].is_control]
+        tables += [scenario_table(group, HEADLINE) for group in groups]
+        return [table.rich() for table in tables]
+
+    def flags(self) -> list[str]:
+        """What to know before reading the numbers.
+
+        Returns:
+            One sentence each.
+        """
+        found = []
+        for failure in self.failures:
+            name = f"{failure['scenario']}, {failure['policy']}, seed {failure['seed']}"
+            reason = " ".join(str(failure.get("error", "no reason given")).split())
+            found.append(f"failed: {name}: {reason}")
+        for cell in self.cells:
+            name = f"{cell.scenario}, {cell.policy}"
+            if not cell.scoreable:
+                found.append(
+                    f"not scoreable: {name}: {number(cell.fallback_share)} of the verdicts are "
+                    f"fallbacks (limit {number(FALLBACK_LIMIT)})"
+                )
+        return found
+
+    def without_variance(self) -> list[str]:
+        """Where all seeds gave the same value, so that a spread over seeds says nothing.
+
+        Returns:
+            One line for each scenario and policy with such metrics.
+        """
+        return [
+            f"{cell.scenario}, {cell.policy}: {', '.join(same)}"
+            for cell in self.cells
+            if (same := cell.without_variance())
+        ]
+
+    def _headline(self) -> str:
+        counts = self.counts()
+        text = (
+            f"Episodes: {counts['planned']} planned, {counts['scored']} scored, "
+            f"{counts['failed']} failed, {counts['not_run']} not run."
+        )
+        if counts["planned"] > counts["scored"]:
+            text += (
+                f" **Incomplete**: means are over the {counts['scored']} scored episodes; the "
+                "conservative column counts the others as the worst possible."
+            )
+        return text
+
+    def _seen(self, metric: Metric) -> bool:
+        return any(cell.values(metric.key, unit) for cell in self.cells for unit in metric.units)
+
+    def _groups(self) -> list[list[Cell]]:
+        """The cells of each scenario."""
+        groups: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            groups.setdefault(cell.scenario, []).append(cell)
+        return list(groups.values())
+
+    def _tables(self) -> list[Table]:
+        """Everything but the detail."""
+        tables = [table_1(self.cells), table_6(self.cells), error_table(self.cells)]
+        tables += [scenario_table(group) for group in self._groups()]
+        if self.comparisons:
+            note = (
+                "Holm's correction over the policies of one scenario and metric; the interval is "
+                "not corrected. Where all seeds differ by the same amount the test flips signs; "
+                f"its p is at least 2^(1−n), so it needs {SIGN_FLIP_SEEDS} seeds to tell."
+            )
+            title = "Paired differences on shared seeds"
+            tables.append(difference_table(title, self.comparisons, note))
+        if self.baselines:
+            note = (
+                "Commuters on day 2; the control is the same policy and seed without the trigger. "
+                "Holm's correction over all of these rows."
+            )
+            title = "Day-2 rate less that of the control"
+            tables.append(difference_table(title, self.baselines, note))
+        return tables
+
+
+def build_report(
+    episodes: Sequence[Mapping[str, Any]],
+    planned: Sequence[Mapping[str, Any]],
+    failed: Sequence[Mapping[str, Any]],
+) -> Report:
+    """Makes the report of a benchmark.
+
+    Args:
+        episodes: What `metrics_of` gave for each scored episode.
+        planned: `scenario`, `policy` and `seed` of each planned episode.
+        failed: The same of each failed one, with an `error` in words.
+
+    Returns:
+        The report.
+
+    Raises:
+        InvalidValueError: If an episode is given twice.
+    """
+    cells = tuple(gather(episodes, planned, failed).values())
+    policies = list(dict.fromkeys(cell.policy for cell in cells))
+    reference = REFERENCE if REFERENCE in policies else next(iter(policies), REFERENCE)
+    return Report(
+        cells,
+        tuple(dict(item) for item in failed),
+        tuple(compare(cells, reference, COMPARED)),
+        tuple(against_controls(cells)),
+    )
