@@ -17,6 +17,7 @@ from voville_env.benchmarks.aggregate import (
     compare,
     gather,
 )
+from voville_env.benchmarks.html import page
 from voville_env.benchmarks.layout import Table, number
 from voville_env.benchmarks.tables import (
     REFERENCE,
@@ -135,6 +136,20 @@ class Report:
             detail_table(self.cells, metric).markdown() for metric in METRICS if self._seen(metric)
         ]
         return "\n".join(parts)
+
+    def html(self, notice: str = "") -> str:
+        """The report as one self-contained page.
+
+        Args:
+            notice: A sentence to put first.
+
+        Returns:
+            HTML, without times, scripts or outside requests.
+        """
+        first = [notice] if notice else []
+        headline = self._headline().replace("**", "")
+        paragraphs = [*first, headline, SURROGATE, REPLICATION, *self.flags()]
+        return page("Benchmark report", paragraphs, self._tables())
 
     def tables(self) -> list[RichTable]:
         """The main tables for a terminal.

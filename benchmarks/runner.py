@@ -111,6 +111,7 @@ def prepare_folder(folder: Path, suite: Suite, *, resume: bool) -> None:
         InvalidValueError: If the folder holds something else.
     """
     manifest = folder / "manifest.json"
+    scenario_titles(suite)
     content = {
         "suite": asdict(suite),
         "suite_hash": suite.digest(),
@@ -237,15 +238,40 @@ def write_report(suite: Suite, folder: Path, outcome: Outcome) -> tuple[dict[str
         The summary and the report.
     """
     planned = suite.episodes()
+    titles = scenario_titles(suite)
     scored = [outcome.metrics[key.stem] for key in planned if key.stem in outcome.metrics]
     failed = [outcome.failed[key.stem] for key in planned if key.stem in outcome.failed]
-    report = build_report(scored, [key.as_dict() for key in planned], failed)
+    for item in failed:
+        item["scenario"] = titles.get(item["scenario"], item["scenario"])
+    expected = [{**key.as_dict(), "scenario": titles[key.scenario]} for key in planned]
+    report = build_report(scored, expected, failed)
     summary = {"suite": asdict(suite), "no_score": suite.quick, **report.summary()}
     text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     _write(folder / "summary.json", text)
     notice = "**A quick smoke run: these numbers are no score.**\n\n" if suite.quick else ""
     _write(folder / "report.md", notice + report.markdown())
+    _write(folder / "report.html", report.html(notice.strip("*\n")))
     return summary, report
+
+
+def scenario_titles(suite: Suite) -> dict[str, str]:
+    """The name inside each scenario, by which logs and reports know it.
+
+    Args:
+        suite: The plan.
+
+    Returns:
+        Names by what was asked for: a shipped name or a path.
+
+    Raises:
+        InvalidValueError: If two files carry one name.
+    """
+    titles = {asked: load_world(asked).scenario.name for asked in suite.scenarios}
+    names = list(titles.values())
+    for asked, name in titles.items():
+        if names.count(name) > 1:
+            raise InvalidValueError(f"{asked} and another scenario are both named {name!r}")
+    return titles
 
 
 def remeasure(folder: Path) -> list[dict[str, Any]]:

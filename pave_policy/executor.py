@@ -22,11 +22,11 @@ def steer(mind: Mind, glance: Glance) -> int:
     if mind.takes and glance.mask[Action.TAKE] and not glance.own.carrying:
         return Action.TAKE
     obeys = glance.ordered() and not mind.defies
+    if obeys and glance.officer.instruction == Instruction.HOLD:
+        return Action.WAIT
     route = Route.LAWFUL if obeys else mind.route
     if route is Route.LAWFUL and walker.strayed:
         return _off_the_road(mind, glance)
-    if obeys and glance.officer.instruction == Instruction.HOLD:
-        return Action.WAIT
     leg = glance.leg(route)
     if route is Route.UNRESTRICTED and walker.breaks(glance, leg) & ~mind.may_break:
         route = Route.SCOPED if glance.own.escaping else Route.LAWFUL
@@ -37,14 +37,12 @@ def steer(mind: Mind, glance: Glance) -> int:
 def _off_the_road(mind: Mind, glance: Glance) -> int:
     """What to do on the carriageway once the verdict is to comply.
 
-    With a closed gate the person gets off the road. Where the gate is open and only an officer
-    stands against going on, they do as the officer says, or stop and await it.
+    Who is sent back goes back, even where the nearest pavement lies the other way. With a closed
+    gate the person gets off the road. Where the gate is open and only an officer stands against
+    going on, they stop and await what the officer says.
     """
     walker = mind.walker
-    if not mind.gate_open or not glance.own.escaping:
-        return walker.leave_road(glance)
-    if glance.officer.instruction == Instruction.HOLD:
-        return Action.WAIT
-    if glance.officer.instruction == Instruction.REDIRECT:
+    if glance.officer.instruction == Instruction.REDIRECT and not mind.defies:
         return walker.follow(glance, glance.leg(Route.LAWFUL))
-    return Action.WAIT if glance.officer.present else walker.leave_road(glance)
+    awaits = mind.gate_open and glance.own.escaping and glance.officer.present
+    return Action.WAIT if awaits else walker.leave_road(glance)

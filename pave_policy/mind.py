@@ -136,9 +136,9 @@ class Mind:
     defies: bool = False
     gate_open: bool = True
     sanctioned: bool = False
+    log: list[dict[str, Any]] = field(default_factory=list)
     _cues: CueSignature = ()
     _passed_by: int = NONE
-    log: list[dict[str, Any]] = field(default_factory=list)
     _previous: dict[RuleSet, tuple[Situation, Verdict]] = field(default_factory=dict)
     _acted: list[Acted] = field(default_factory=list)
 

@@ -160,6 +160,8 @@ class PavePolicy(BasePolicy):
             if questions or acted:
                 task = Task(agent, mind, glance, observations[agent], passed)
                 works.append(self._deliberate(task, questions, acted))
+            if not acted:
+                mind.sanctioned = False
             if not questions:
                 mind.settle({}, escaping=bool(glance.own.escaping))
         return works

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 from pave_policy.glance import BURNING, CENTRE, PERSON, Glance, Leg
 from voville_env.actions import move
@@ -21,6 +22,16 @@ from voville_env.navigation import Navigator
 from voville_env.policy import Briefing
 
 Offset = tuple[int, int]
+
+
+class Step(NamedTuple):
+    """One step of a detour: where it starts, and its direction."""
+
+    x: int
+    y: int
+    direction: Direction
+
+
 _KEPT_TOWNS = 4
 _FIRM_GROUND = (Terrain.PAVEMENT, Terrain.PARK, Terrain.FLOOR, Terrain.DOOR)
 
@@ -187,7 +198,7 @@ def streets_of(briefing: Briefing) -> Streets:
 
 def find_detour(
     streets: Streets, glance: Glance, heading: Direction, leg: Leg, may_break: int
-) -> list[Direction]:
+) -> list[Step]:
     """The shortest way round whoever stands ahead, within the window and on the same ground.
 
     Args:
@@ -210,7 +221,7 @@ def find_detour(
         dx, dy = queue.popleft()
         left = streets.steps_to(own.x + dx, own.y + dy, place, leg.route)
         if left < start:
-            return _trace(came, (dx, dy))
+            return _trace(own.x, own.y, came, (dx, dy))
         for turn in (1, 3, 0, 2):
             direction = Direction((heading + turn) % 4)
             end = (dx + DX[direction], dy + DY[direction])
@@ -224,9 +235,9 @@ def find_detour(
     return []
 
 
-def _trace(came: dict[Offset, tuple[Offset, Direction]], end: Offset) -> list[Direction]:
+def _trace(x: int, y: int, came: dict[Offset, tuple[Offset, Direction]], end: Offset) -> list[Step]:
     steps = []
     while end in came:
         end, direction = came[end]
-        steps.append(direction)
+        steps.append(Step(x + end[0], y + end[1], direction))
     return steps

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pave_policy.draws import draw
 from pave_policy.glance import BURNING, PERSON, TERRAIN, Glance, Leg
-from pave_policy.streets import Streets, find_detour, streets_of
+from pave_policy.streets import Step, Streets, find_detour, streets_of
 from voville_env.actions import direction_of, move
 from voville_env.core.codes import CARRIAGEWAY, DX, DY, Action, Direction, Route, Rule, Terrain
 from voville_env.policy import Briefing
@@ -44,7 +44,7 @@ class Walker:
     held: int = 0
     rest: int = 0
     strayed: bool = False
-    detour: list[Direction] = field(default_factory=list)
+    detour: list[Step] = field(default_factory=list)
 
     def note_ground(self, glance: Glance) -> None:
         """Forgets having strayed once off the carriageway; to be called at every step.
@@ -116,9 +116,10 @@ class Walker:
             self.rest -= 1
             return Action.WAIT
         if self.detour:
-            step = self.detour.pop()
-            if self._is_free(glance, step, may_break):
-                return move(step)
+            x, y, direction = self.detour.pop()
+            on_it = (x, y) == (glance.own.x, glance.own.y)
+            if on_it and self._is_free(glance, direction, may_break):
+                return move(direction)
             self.detour.clear()
         return None
 
@@ -132,7 +133,7 @@ class Walker:
             self.detour = find_detour(self.streets, glance, heading, leg, may_break)
             if self.detour:
                 self.held = 0
-                return move(self.detour.pop())
+                return move(self.detour.pop().direction)
         return self._retreat(glance, heading, may_break) if self.held >= RETREAT[heading] else None
 
     def _is_ready(self, glance: Glance) -> bool:

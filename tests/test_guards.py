@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,9 @@ def run_tool(name: str, *args: str, **options: Any) -> subprocess.CompletedProce
 
 
 def lint_imports(repository: Path, tree: Path) -> subprocess.CompletedProcess[str]:
-    return run_tool("lint-imports", "--no-cache", str(repository / "pyproject.toml"), cwd=tree)
+    wide = os.environ | {"COLUMNS": "200"}  # or the verdict of a long line wraps to the next
+    settings = str(repository / "pyproject.toml")
+    return run_tool("lint-imports", "--no-cache", settings, cwd=tree, env=wide)
 
 
 @pytest.mark.parametrize(("importer", "imported", "contract"), VIOLATIONS)
@@ -71,7 +74,7 @@ def test_a_broken_layer_fails(
 ) -> None:
     add_import(tree, importer, imported)
     done = lint_imports(repository, tree)
-    broken = [line for line in done.stdout.splitlines() if line.endswith("BROKEN")]
+    broken = [line for line in done.stdout.splitlines() if " BROKEN" in line]
     assert done.returncode != 0, done.stdout
     assert any(contract in line for line in broken), done.stdout + done.stderr
 

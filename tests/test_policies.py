@@ -151,13 +151,11 @@ def test_idle_people_wait_as_declared(name: str) -> None:
     assert POLICIES[name]().idle_when_settled
     for scenario in SCENARIOS:
         run = run_of(scenario, name)
-        for k in range(1, len(run.rows)):
-            for agent, row in run.rows[k].items():
-                own, before = glance.Own(*row), glance.Own(*run.rows[k - 1][agent])
-                stays = own.goal_x == before.goal_x and own.goal_y == before.goal_y
-                fled = own.escaping or before.escaping
-                if own.at_goal and stays and not fled and not run.stakes[k][agent]:
-                    assert run.actions[k][agent] == Action.WAIT
+        for rows, stakes, actions in zip(run.rows, run.stakes, run.actions, strict=True):
+            for agent, row in rows.items():
+                own = glance.Own(*row)
+                if own.at_goal and not own.escaping and not stakes[agent]:
+                    assert actions[agent] == Action.WAIT
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -229,7 +227,7 @@ def test_thresholds_show_in_conduct() -> None:
     """Emma (40) finds more violations warranted than Ahmad (75)."""
 
     def share(agent: str) -> float:
-        verdicts = [
+        verdicts: list[bool] = [
             record["decision"] == "violate"
             for seed in SEEDS
             for record in run_of("fire_escape", "pave", seed).records

@@ -137,7 +137,8 @@ def _between(distance: int | None, above: int, upto: int | None) -> bool:
 def vr_exit(episode: Episode, unit: Unit) -> MetricValue:
     """VR_exit (C-24): the rate at the unsupervised exit, whatever the distance to an officer.
 
-    The exit is the café itself and the zone of the intersection before it.
+    The exit is the café: rules come to be at stake there four tiles before the way reaches them.
+    The street outside is in sight of an officer and has its own metrics.
 
     Args:
         episode: The episode.
@@ -146,8 +147,8 @@ def vr_exit(episode: Episode, unit: Unit) -> MetricValue:
     Returns:
         Mean over agents.
     """
-    exits = {origin_zone(episode), episode.focal}
-    return _rate((row for row in window_rows(episode) if row.zone in exits), unit)
+    origin = origin_zone(episode)
+    return _rate((row for row in window_rows(episode) if row.zone == origin), unit)
 
 
 def urv(episode: Episode, unit: Unit) -> MetricValue:

@@ -1,0 +1,160 @@
+"""The command line, run as users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HASTY = """
+from voville_env.policy import BasePolicy
+
+
+class Hasty(BasePolicy):
+    def act(self, observations, infos):
+        actions = {}
+        for agent, observation in observations.items():
+            escaping = observation["self"][11]
+            distance, action, rules, wait = observation["routes"][4 if escaping else 1]
+            actions[agent] = int(action) if distance > 0 else 0
+        return actions
+
+
+class Broken(BasePolicy):
+    def act(self, observations, infos):
+        raise RuntimeError("no idea")
+"""
+
+
+def voville(*args: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "voville_env", *args]
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+        encoding="utf-8",
+    )
+
+
+def as_json(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "hasty.py").write_text(HASTY, "utf-8")
+    return tmp_path
+
+
+def test_a_policy_from_a_file_reaches_the_table(folder: Path) -> None:
+    args = ("--policy", "hasty:Hasty", "--scenario", "jaywalk", "--seeds", "2", "--days", "1")
+    done = voville("bench", *args, "--jobs", "2", "--out", "run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "hasty:Hasty" in done.stdout
+    assert "not evidence about language models" in " ".join(done.stdout.split())
+
+
+def test_json_is_the_whole_output(folder: Path) -> None:
+    args = ("--policy", "lawful", "--scenario", "jaywalk", "--quick", "--jobs", "1", "--json")
+    summary = as_json(voville("bench", *args, cwd=folder))
+    assert summary["no_score"] is True
+    assert summary["episodes"]["scored"] == 2
+    assert len(list((folder / "runs").iterdir())) == 1
+
+
+def test_all_failed_and_some_failed_have_their_own_codes(folder: Path) -> None:
+    common = ("--scenario", "jaywalk", "--quick", "--jobs", "1")
+    done = voville("bench", "--policy", "hasty:Broken", *common, "--out", "a", cwd=folder)
+    assert done.returncode == 3, done.stderr
+    assert "no idea" in done.stdout
+    both = ("--policy", "hasty:Broken", "--policy", "lawful")
+    done = voville("bench", *both, *common, "--out", "b", cwd=folder)
+    assert done.returncode == 1
+    assert json.loads((folder / "b" / "summary.json").read_text("utf-8"))["episodes"]["failed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--policy", "pavee"), ("policy", "pavee", "did you mean 'pave'")),
+        (("--scenario", "fire_escpae"), ("scenario", "did you mean 'fire_escape'")),
+        (("--seeds", "0"), ("seeds", "at least 1")),
+        (("--policy", "nowhere:Thing"), ("nowhere", "cannot import")),
+        (("--policy", "hasty:Hastey"), ("Hastey", "did you mean 'Hasty'")),
+        (("--scenario", "missing.toml"), ("missing.toml", "no such file")),
+        (("--jobs", "0"), ("jobs", "at least 1")),
+    ],
+)
+def test_wrong_usage_is_one_clear_line(
+    folder: Path, args: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    done = voville("bench", *args, cwd=folder)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert not (folder / "runs").exists()
+
+
+def test_unknown_options_are_refused(folder: Path) -> None:
+    assert voville("bench", "--sedes", "3", cwd=folder).returncode == 2
+
+
+def test_scenarios_are_listed_shown_and_checked(folder: Path) -> None:
+    rows = as_json(voville("scenarios", "list", "--json", cwd=folder))
+    assert {"fire_escape", "fire_escape_officers", "jaywalk"} <= {row["name"] for row in rows}
+    shown = voville("scenarios", "show", "jaywalk", cwd=folder)
+    assert shown.returncode == 0 and "Carlos Cooper" in shown.stdout
+    assert all(row["ok"] for row in as_json(voville("scenarios", "check", "--json", cwd=folder)))
+    (folder / "bad.toml").write_text('base = "jaywalk"\ntitel = "x"\n', "utf-8")
+    done = voville("scenarios", "check", "bad.toml", cwd=folder)
+    assert done.returncode == 1
+    assert "titel" in done.stdout and "did you mean 'title'" in done.stdout
+
+
+def test_one_own_scenario_is_scored_under_its_name(folder: Path) -> None:
+    text = 'base = "jaywalk"\nname = "my_street"\ntitle = "Straße mit é"\n'
+    (folder / "mine.toml").write_text(text, "utf-8")
+    args = ("--scenario", "mine.toml", "--policy", "lawful", "--quick", "--jobs", "1", "--json")
+    summary = as_json(voville("bench", *args, cwd=folder, PYTHONUTF8="0", LC_ALL="C"))
+    assert summary["episodes"] == {"planned": 1, "scored": 1, "failed": 0, "not_run": 0}
+    assert {cell["scenario"] for cell in summary["cells"]} == {"my_street"}
+
+
+def test_doctor_and_version(folder: Path) -> None:
+    facts = as_json(voville("doctor", "--json", cwd=folder))
+    assert "pave" in facts["policies"]
+    assert voville("--version", cwd=folder).stdout.startswith("voville ")
+
+
+def test_throughput_prints_each_batch(folder: Path) -> None:
+    args = ("--batch", "2", "--seconds", "0.05", "--json")
+    rows = as_json(voville("throughput", *args, cwd=folder))
+    assert {row["what"] for row in rows} == {"batched core", "dict API", "dict API, copy=False"}
+    assert all(row["agent_steps_per_second"] > 0 for row in rows)
+
+
+def test_works_without_a_home_or_a_cache_folder(folder: Path) -> None:
+    code = (
+        "import voville_env.core.compile as c; c._candidates = lambda: []; "
+        "assert c.cache_folder() is None; print(c.is_warm())"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
