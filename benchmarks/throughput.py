@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from voville_env.env import VovilleEnv
+from voville_env.parallel import VovilleEnv
 from voville_env.errors import InvalidValueError
 from voville_env.scenario import load_world
 from voville_env.sim import TownSim

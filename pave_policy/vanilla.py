@@ -51,8 +51,8 @@ class VanillaSettings:
     fire: Annotated[Range, Source("paper 4.2: where a fire lands of 10", fitted=True)] = (2, 4)
     flee_at: Annotated[int, Source("ours: the upper end of the range", fitted=True)] = 4
     talk: Annotated[Range, Source("ours: an ordinary event")] = (1, 3)
-    others_cross: Annotated[Range, Source("ours: mildly remarkable")] = (3, 6)
-    imitate_at: Annotated[int, Source("ours: the upper half of that range")] = 5
+    others_cross: Annotated[Range, Source("ours: what others do is social, so it counts")] = (4, 7)
+    imitate_at: Annotated[int, Source("ours: above all but the lowest of that range")] = 5
     officer_discount: Annotated[int, Source("ours: an officer makes one think twice")] = 1
     order: Annotated[Range, Source("ours: rated like any other event")] = (1, 5)
     routine: Annotated[int, Source("ours: the top of ordinary events")] = 3

@@ -35,6 +35,7 @@ class Walker:
         held: Consecutive steps held up by a person.
         rest: Steps to stand still, so that a person can pass.
         detour: Steps of a way round a person, last one first.
+        pushed: Whether the last step went on without regard for people ahead.
         strayed: Whether the person is on the carriageway by a way that is not the lawful one.
     """
 
@@ -43,6 +44,7 @@ class Walker:
     number: int = 0
     held: int = 0
     rest: int = 0
+    pushed: bool = False
     strayed: bool = False
     detour: list[Step] = field(default_factory=list)
 
@@ -101,13 +103,16 @@ class Walker:
             return Action.WAIT
         ahead = glance.tile(DX[direction], DY[direction])
         pushes = bool(may_break & _SPACE)
-        self.held = self.held + 1 if (glance.own.blocked if pushes else ahead & PERSON) else 0
+        came_on = self.pushed and not glance.own.blocked
+        self.held = 0 if came_on or not ahead & PERSON else self.held + 1
+        self.pushed = False
         if (around := self._start_round(glance, direction, leg, may_break)) is not None:
             return around
         if ahead & PERSON and (not pushes or glance.is_safe()):
             return Action.WAIT
         if leg.route is not Route.LAWFUL and ahead & TERRAIN in CARRIAGEWAY:
             self.strayed = True
+        self.pushed = pushes
         return leg.next_action
 
     def _go_on_round(self, glance: Glance, may_break: int) -> int | None:

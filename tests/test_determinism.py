@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from voville_env import testing
-from voville_env.env import VovilleEnv
+from voville_env.parallel import VovilleEnv
 from voville_env.scenario import load_world
 from voville_env.sim import TownSim
 from voville_env.testing.trajectory import Frame

@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from voville_env import parallel_env, testing
 from voville_env.core.codes import Action
-from voville_env.env import VovilleEnv
+from voville_env.parallel import VovilleEnv
 from voville_env.errors import InvalidValueError, LifecycleError, ScenarioError
 from voville_env.scenario import load_world
 from voville_env.testing.privilege import HIDDEN, SHOWN
@@ -153,7 +153,7 @@ def test_refusals_say_who_what_and_what_is_allowed() -> None:
     with pytest.raises(
         InvalidValueError, match=r"'CC' is 2\.0 \(float\); allowed: integers 0 to 9"
     ):
-        env.step(waits | {"CC": 2.0})
+        env.step({**waits, "CC": 2.0})  # type: ignore[dict-item]
     with pytest.raises(InvalidValueError, match=r"'CD'; allowed: CC, EY, .*did you mean"):
         env.step({("CD" if name == "CC" else name): 0 for name in waits})
     with pytest.raises(InvalidValueError, match="actions lack TP, LC"):

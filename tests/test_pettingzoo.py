@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -11,21 +12,23 @@ from typing import Any
 import numpy as np
 import pettingzoo
 import pytest
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
 import voville_env
 from voville_env import ENVIRONMENTS, testing
-from voville_env.env import VovilleEnv
+from voville_env.parallel import VovilleEnv
+from voville_env.registry import register
 from voville_env.scenario import scenario_names
 
 SHORT = (1, 48, 60)
+# By name, since PettingZoo's tests are not annotated.
+official: Any = importlib.import_module("pettingzoo.test")
 
 
 def parallel_api(env: VovilleEnv, cycles: int) -> None:
     """PettingZoo's test resets with an option that no environment knows, which ours says."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        parallel_api_test(env, num_cycles=cycles)
+        official.parallel_api_test(env, num_cycles=cycles)
     assert [str(w.message).partition(" is")[0] for w in caught] == ["reset option 'options'"]
 
 
@@ -48,14 +51,14 @@ def test_parallel_api_for_ten_thousand_cycles(scenario: str) -> None:
 
 
 def test_parallel_seed() -> None:
-    parallel_seed_test(lambda: voville_env.parallel_env("fire_escape", window=SHORT), 5)
+    official.parallel_seed_test(lambda: voville_env.parallel_env("fire_escape", window=SHORT), 5)
 
 
 def test_aec_api() -> None:
     env = voville_env.raw_env("fire_escape_officers", window=SHORT)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        api_test(env, num_cycles=600)
+        official.api_test(env, num_cycles=600)
     # Observations are dicts of arrays and people have initials for names: that is all it may find
     # unusual, besides the option that it sends to see whether options are taken.
     taste = (
@@ -65,7 +68,7 @@ def test_aec_api() -> None:
         "reset option",
     )
     assert [w for w in caught if not str(w.message).startswith(taste)] == []
-    seed_test(lambda: voville_env.raw_env("fire_escape", window=SHORT), num_cycles=5)
+    official.seed_test(lambda: voville_env.raw_env("fire_escape", window=SHORT), num_cycles=5)
 
 
 def test_aec_and_parallel_forms_are_the_same_run() -> None:
@@ -77,6 +80,7 @@ def test_aec_and_parallel_forms_are_the_same_run() -> None:
         chosen = {}
         for name in list(turns.agents):
             seen, _, terminated, truncated, _ = turns.last()
+            assert seen is not None
             assert (turns.agent_selection, terminated, truncated) == (name, False, False)
             assert testing.digest_of(seen) == testing.digest_of(observations[name])
             chosen[name] = int(np.flatnonzero(seen["action_mask"])[-1])
@@ -118,8 +122,8 @@ def test_registering_again_changes_nothing() -> None:
     before = (dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        voville_env.register()
-        voville_env.register()
+        register()
+        register()
     assert before == (dict(pettingzoo.parallel_registry), dict(pettingzoo.aec_registry))
     assert set(ENVIRONMENTS) <= set(before[0]) and set(ENVIRONMENTS) <= set(before[1])
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from voville_env import testing
-from voville_env.env import VovilleEnv
+from voville_env.parallel import VovilleEnv
 from voville_env.town import tables
 
 _CHILD = """
@@ -61,7 +61,8 @@ def spread(env: VovilleEnv) -> None:
 
 def trace(name: str, window: tuple[int, int, int], actions: Any) -> list[str]:
     """Digests of every frame of a run and of its events, and how many events there were."""
-    env = VovilleEnv(name, window=tuple(window))
+    day, start, end = window
+    env = VovilleEnv(name, window=(day, start, end))
     digests: list[str] = []
     events: list[Any] = []
     for number, frame in enumerate(testing.play(env, 11, None, actions)):

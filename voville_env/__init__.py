@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pettingzoo import AECEnv
 
-    from voville_env.env import VovilleEnv
+    from voville_env.parallel import VovilleEnv
 
 __version__ = "0.1.0"
 __all__ = ["ENVIRONMENTS", "__version__", "env", "parallel_env", "raw_env"]
@@ -33,7 +33,7 @@ def parallel_env(scenario: str | Path = "fire_escape", **settings: Any) -> Vovil
 
     Args:
         scenario: Name of a shipped scenario or path to a TOML file.
-        **settings: See `voville_env.env.VovilleEnv`: `render_mode`, `copy`, `window`,
+        **settings: See `voville_env.parallel.VovilleEnv`: `render_mode`, `copy`, `window`,
         `terminal_goal`.
 
     Returns:
@@ -43,7 +43,7 @@ def parallel_env(scenario: str | Path = "fire_escape", **settings: Any) -> Vovil
         ScenarioError: If the scenario cannot be used.
         InvalidValueError: If a setting is not allowed.
     """
-    from voville_env.env import VovilleEnv
+    from voville_env.parallel import VovilleEnv
 
     return VovilleEnv(scenario, **settings)
 

@@ -24,7 +24,7 @@ def doctor(
     facts["policies"] = sorted(installed())
     facts["kernel_cache"] = str(cache_folder() or "none: kernels are compiled in every process")
     if warm:
-        from voville_env.env import VovilleEnv
+        from voville_env.parallel import VovilleEnv
 
         start = time.perf_counter()
         VovilleEnv().reset(seed=0)

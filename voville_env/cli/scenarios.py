@@ -49,7 +49,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Shows a scenario: its people, its scripted characters and its town as text."""
-    from voville_env.env import VovilleEnv
+    from voville_env.parallel import VovilleEnv
     from voville_env.scenario import load_world
 
     world = load_world(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from voville_env.env import VovilleEnv
+from voville_env.parallel import VovilleEnv
 from voville_env.testing.lifecycle import check_actions, check_lifecycle, check_seeds
 from voville_env.testing.mask import check_mask, check_norms_unmasked
 from voville_env.testing.privilege import check_no_privilege

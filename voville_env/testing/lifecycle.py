@@ -73,8 +73,9 @@ def check_lifecycle(make_env: MakeEnv, *, seed: int = 0, steps: int = 20_000) ->
         _check_after_end(env, idle)
     env.reset(seed=seed)
     require(list(env.agents) == everybody, "a second reset() does not bring everybody back")
-    env.close()
-    env.close()
+    close: Callable[[], None] = env.close
+    close()
+    close()
     again = env.reset(seed=seed)
     require(list(env.agents) == everybody, "reset() after close() does not start a run")
     fresh = make_env().reset(seed=seed)
@@ -194,7 +195,8 @@ def _check_integer_forms(make_env: MakeEnv, seed: int, lead: int, name: Any) -> 
         env = make_env()
         frame = list(play(env, seed, lead))[-1]
         actions = chooser(env, seed, "first")(frame.observations, frame.infos)
-        actions[name] = form(int(env.action_space(name).start) + 1)
+        space: Any = env.action_space(name)
+        actions[name] = form(int(space.start) + 1)
         try:
             results.append(digest_of(Frame(*env.step(copy.copy(actions)))))
         except Exception as error:

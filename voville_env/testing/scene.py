@@ -11,7 +11,7 @@ import numpy as np
 
 from voville_env.core.codes import TILES, WIDTH
 from voville_env.core.layout import SIGHT
-from voville_env.env import VovilleEnv
+from voville_env.parallel import VovilleEnv
 from voville_env.testing.report import fail
 from voville_env.testing.trajectory import Env
 

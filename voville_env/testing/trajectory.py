@@ -117,7 +117,7 @@ def chooser(env: Env, seed: int, actions: Actions) -> Chooser:
 
 
 def play(
-    env: Env, seed: int | None, steps: int | None = None, actions: Actions = "random"
+    env: Env, seed: Any, steps: int | None = None, actions: Actions = "random"
 ) -> Iterator[Frame]:
     """Resets and steps an environment.
 
