@@ -81,7 +81,7 @@ def template_note(request: OutcomeRequest) -> OutcomeNote:
         behavior = f"A person walks on and keeps to {listed(verdict.rules[:2])}."
     else:
         behavior = f"A person stays where they are and keeps to {listed(verdict.rules[:2])}."
-    outcome = "authority issued sanction" if request.sanctioned else "no authority reaction"
+    outcome = "an officer sanctions it" if request.sanctioned else "no officer reacts"
     return OutcomeNote(
         observed_behavior=behavior, observed_outcome=outcome, rule_followed=not broke
     )

@@ -37,12 +37,13 @@ def steer(mind: Mind, glance: Glance) -> int:
 def _off_the_road(mind: Mind, glance: Glance) -> int:
     """What to do on the carriageway once the verdict is to comply.
 
-    Who is sent back goes back, even where the nearest pavement lies the other way. With a closed
-    gate the person gets off the road. Where the gate is open and only an officer stands against
-    going on, they stop and await what the officer says.
+    Who is sent back goes back, even where the nearest pavement lies the other way, and so does who
+    has nothing to flee from. With a closed gate a fleeing person gets off the road. Where the gate
+    is open and only an officer stands against going on, they stop and await what the officer says.
     """
     walker = mind.walker
-    if glance.officer.instruction == Instruction.REDIRECT and not mind.defies:
+    sent_back = glance.officer.instruction == Instruction.REDIRECT and not mind.defies
+    if sent_back or not glance.own.escaping:
         return walker.follow(glance, glance.leg(Route.LAWFUL))
-    awaits = mind.gate_open and glance.own.escaping and glance.officer.present
+    awaits = mind.gate_open and glance.officer.present
     return Action.WAIT if awaits else walker.leave_road(glance)
