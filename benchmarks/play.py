@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from voville_env.core.codes import RewardTerm
-from voville_env.parallel import VovilleEnv, make_briefing
 from voville_env.errors import InvalidValueError
 from voville_env.events import FORMAT, Event, EventDecoder, finite
+from voville_env.parallel import VovilleEnv, make_briefing
 from voville_env.policy import Policy
 from voville_env.scenario import World
 

@@ -15,9 +15,9 @@ from typing import Any
 from voville_env.benchmarks.play import EpisodePlayer, policy_hash, versions
 from voville_env.benchmarks.report import build_report, metrics_of
 from voville_env.benchmarks.suite import EpisodeKey, Suite
-from voville_env.parallel import VovilleEnv
 from voville_env.errors import InvalidValueError
 from voville_env.events import LogError, read_log, write_lines
+from voville_env.parallel import VovilleEnv
 from voville_env.policy import load_policy
 from voville_env.scenario import load_world
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from voville_env.parallel import VovilleEnv
 from voville_env.errors import InvalidValueError
+from voville_env.parallel import VovilleEnv
 from voville_env.scenario import load_world
 from voville_env.sim import TownSim
 

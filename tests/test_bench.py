@@ -16,9 +16,9 @@ from voville_env.benchmarks import runner
 from voville_env.benchmarks.play import EpisodePlayer
 from voville_env.benchmarks.suite import EpisodeKey, plan
 from voville_env.core.codes import Decision
-from voville_env.parallel import VovilleEnv
 from voville_env.errors import InvalidValueError
 from voville_env.events import Event, read_log
+from voville_env.parallel import VovilleEnv
 from voville_env.policy import BasePolicy, load_policy
 from voville_env.scenario import World, load_world
 

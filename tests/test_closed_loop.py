@@ -63,9 +63,10 @@ def test_d1_on_the_map() -> None:
     said, away = verdicts(log), distances(log)
     assert away[50] == 4 and said[50]["decision"] == "violate"
     for tick, verdict in said.items():
-        if tick in away and away[tick] is not None:
-            expected = "violate" if away[tick] <= GATE_CLOSES["CC"] else "comply"
-            assert verdict["decision"] == expected, (tick, away[tick])
+        distance = away.get(tick)
+        if distance is not None:
+            expected = "violate" if distance <= GATE_CLOSES["CC"] else "comply"
+            assert verdict["decision"] == expected, (tick, distance)
     broken = violated(log)
     assert set().union(*broken.values()) == RELEVANT
     assert min(broken) >= 51

@@ -15,8 +15,8 @@ from gymnasium import spaces
 
 from voville_env import parallel_env, testing
 from voville_env.core.codes import Action
-from voville_env.parallel import VovilleEnv
 from voville_env.errors import InvalidValueError, LifecycleError, ScenarioError
+from voville_env.parallel import VovilleEnv
 from voville_env.scenario import load_world
 from voville_env.testing.privilege import HIDDEN, SHOWN
 from voville_env.testing.trajectory import MakeEnv

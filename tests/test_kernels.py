@@ -30,10 +30,10 @@ from voville_env.core.codes import (
     Verb,
     rules_in,
 )
-from voville_env.parallel import VovilleEnv
 from voville_env.errors import CapacityError, InvalidValueError
 from voville_env.events import EventDecoder
 from voville_env.observation import to_context
+from voville_env.parallel import VovilleEnv
 from voville_env.scenario import load_world
 from voville_env.scenario.schema import Clock
 from voville_env.sim import TownSim

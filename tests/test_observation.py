@@ -26,7 +26,6 @@ from voville_env.core.codes import (
     Terrain,
 )
 from voville_env.core.fields import FIELDS, column_index, markdown_table
-from voville_env.parallel import VovilleEnv
 from voville_env.observation import (
     BEHAVIOUR_TEXT,
     CUE_TEXT,
@@ -38,6 +37,7 @@ from voville_env.observation import (
     narrate,
     to_context,
 )
+from voville_env.parallel import VovilleEnv
 
 Observation = dict[str, np.ndarray[Any, Any]]
 

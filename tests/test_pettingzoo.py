@@ -55,7 +55,7 @@ def test_parallel_seed() -> None:
 
 
 def test_aec_api() -> None:
-    env = voville_env.raw_env("fire_escape_officers", window=SHORT)
+    env = voville_env.env("fire_escape_officers", window=SHORT)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         official.api_test(env, num_cycles=600)
@@ -68,11 +68,11 @@ def test_aec_api() -> None:
         "reset option",
     )
     assert [w for w in caught if not str(w.message).startswith(taste)] == []
-    official.seed_test(lambda: voville_env.raw_env("fire_escape", window=SHORT), num_cycles=5)
+    official.seed_test(lambda: voville_env.env("fire_escape", window=SHORT), num_cycles=5)
 
 
 def test_aec_and_parallel_forms_are_the_same_run() -> None:
-    turns = voville_env.raw_env("fire_escape", window=SHORT)
+    turns = voville_env.env("fire_escape", window=SHORT)
     turns.reset(seed=3)
 
     def take_turns(observations: Any, infos: Any) -> dict[str, int]:

@@ -14,9 +14,9 @@ import pytest
 
 from voville_env.core import layout
 from voville_env.core.codes import TRIGGER_RELEVANT, WIDTH, EventCode, Route, Terrain, rules_in
-from voville_env.parallel import VovilleEnv
 from voville_env.errors import ScenarioError
 from voville_env.navigation import Navigator
+from voville_env.parallel import VovilleEnv
 from voville_env.scenario import Scenario, World, data_path, load_world, scenario_names
 from voville_env.scenario.schema import Persona
 from voville_env.town import save_town
