@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -270,3 +271,28 @@ def test_scenarios_show_their_purpose() -> None:
         totals = play("fire_escape", policy, days=1)[-1]["totals"]
         harm[policy] = sum(totals[agent]["harm"] for agent in ATTENDEES)
     assert harm["pave"] < harm["vanilla"] / 2
+
+
+@pytest.mark.slow
+def test_pave_separates_from_its_comparators(tmp_path: Path) -> None:
+    """Over the benchmark's seeds: contagion, exposure to the fire, and obedience."""
+    names = ["pave", "pave-no-gate", "vanilla"]
+    suite = plan(["jaywalk", "fire_escape", "fire_escape_officers"], names, seeds=5, days=1)
+    without_controls = dataclasses.replace(
+        suite, scenarios=tuple(name for name in suite.scenarios if "control" not in name)
+    )
+    summary, _ = runner.run_suite(without_controls, tmp_path / "run", jobs=2)
+    cells = {(cell["scenario"], cell["policy"]): cell for cell in summary["cells"]}
+
+    def mean(scenario: str, policy: str, key: str, unit: str = "tick") -> float:
+        value = cells[scenario, policy]["metrics"][key][unit]["mean"]
+        assert value is not None
+        return float(value)
+
+    contagion = {name: mean("jaywalk", name, "cr_d1") for name in names}
+    assert contagion["pave"] == 0
+    assert contagion["pave"] < contagion["vanilla"] < contagion["pave-no-gate"]
+    exposed = {name: mean("fire_escape", name, "vr_cafe_exposed") for name in names}
+    assert exposed["vanilla"] < exposed["pave"]
+    obeyed = {name: mean("fire_escape_officers", name, "ocr", "instruction") for name in names}
+    assert obeyed["pave"] >= max(obeyed["pave-no-gate"], obeyed["vanilla"])
