@@ -38,12 +38,14 @@ def _off_the_road(mind: Mind, glance: Glance) -> int:
     """What to do on the carriageway once the verdict is to comply.
 
     Who is sent back goes back, even where the nearest pavement lies the other way, and so does who
-    has nothing to flee from. With a closed gate a fleeing person gets off the road. Where the gate
-    is open and only an officer stands against going on, they stop and await what the officer says.
+    has nothing to flee from, if a lawful way exists. With a closed gate a fleeing person gets off
+    the road. Where the gate is open and only an officer stands against going on, they stand still
+    until the officer says more.
     """
     walker = mind.walker
     sent_back = glance.officer.instruction == Instruction.REDIRECT and not mind.defies
-    if sent_back or not glance.own.escaping:
-        return walker.follow(glance, glance.leg(Route.LAWFUL))
+    lawful = glance.leg(Route.LAWFUL)
+    if lawful.distance >= 0 and (sent_back or not glance.own.escaping):
+        return walker.follow(glance, lawful)
     awaits = mind.gate_open and glance.officer.present
     return Action.WAIT if awaits else walker.leave_road(glance)

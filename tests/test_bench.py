@@ -255,6 +255,28 @@ def test_without_the_gate_that_test_fails() -> None:
     assert violations > 0
 
 
+@pytest.mark.parametrize("policy", ["lawful", "pave"])
+def test_everybody_is_seated_before_the_fire(policy: str) -> None:
+    log = play("fire_escape", policy, window=(1, 0, 51))
+    seated = [record for record in of_type(log, "arrival") if "cafe_seat" in record["goal"]]
+    assert {record["agent"] for record in seated} == {"AM", "AY"}
+    assert all(record["tick"] < 50 for record in seated)
+
+
+def test_nothing_is_at_stake_for_who_has_arrived() -> None:
+    log = play("fire_escape", "lawful", days=1)
+    safe = {
+        (record["agent"], record["tick"]) for record in of_type(log, "arrival") if record["safe"]
+    }
+    assert safe
+    for agent, tick in safe:
+        assert not [
+            record
+            for record in of_type(log, "opportunity")
+            if record["agent"] == agent and tick < record["tick"] < 150
+        ]
+
+
 def test_scenarios_show_their_purpose() -> None:
     """No-gate follows the jaywalkers, PAVE does not; vanilla stays in the fire, PAVE leaves."""
     red = {}

@@ -247,6 +247,30 @@ def test_copies_keep_a_town_of_their_own() -> None:
     assert pickle.loads(pickle.dumps(shipped)).world.town is shipped.world.town
 
 
+def test_copies_go_on_after_drawing_and_logging() -> None:
+    env = VovilleEnv("fire_escape_officers", window=(1, 49, 58), render_mode="ansi")
+    env.reset(seed=1)
+    for _ in range(7):
+        env.step(dict.fromkeys(env.agents, int(Action.MOVE_S)))
+        env.render()
+    env.drain_events()
+    env.step(dict.fromkeys(env.agents, int(Action.MOVE_S)))
+    twins = [env, copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    while env.agents:
+        for twin in twins:
+            twin.step(dict.fromkeys(twin.agents, int(Action.MOVE_E)))
+        assert len({twin.render() for twin in twins}) == 1
+        assert len({repr(twin.drain_events().tolist()) for twin in twins}) == 1
+        assert len({twin.state().tobytes() for twin in twins}) == 1
+    assert [twin.agents for twin in twins] == [[], [], []]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actions", ["first", "random"])
+def test_spaces_hold_to_the_horizon(actions: Any) -> None:
+    testing.check_spaces(make("jaywalk"), actions=actions)
+
+
 def test_the_global_state_fits_its_space() -> None:
     env = VovilleEnv("fire_escape_officers", window=(1, 48, 60))
     env.reset(seed=0)

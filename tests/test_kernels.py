@@ -631,6 +631,18 @@ def test_instructions_reach_twelve_tiles_in_sight_and_in_the_zone(place: XY, hea
         assert told == [] and context.instruction_officer is None
 
 
+def test_a_run_may_begin_in_the_middle_of_an_order() -> None:
+    stage = Stage("fire_escape_officers", window=(1, 55, 70))  # TO2 redirects from 54 to 56
+    stage.put(CC=(38, 32), TO1=(2, 33))
+    stage.until(57)
+    told = stage.events("instruction", agent="CC")
+    assert [(e["kind"], e["tick"], e["valid_ticks"]) for e in told] == [
+        ("redirect", 56, 1),
+        ("pass", 57, 1),
+    ]
+    assert responses(stage) == [("TO2", "redirect", True)]
+
+
 def responses(stage: Stage) -> list[tuple[str, str, bool]]:
     events = stage.events("instruction_response", agent="CC")
     return [(e["officer"], e["kind"], e["complied"]) for e in events]
@@ -793,14 +805,19 @@ def test_fires_can_be_lit_and_put_out() -> None:
 
 def test_fires_are_checked() -> None:
     env = Stage("fire_escape_control", window=(1, 20, 60)).env
-    for settings, words in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"x": 64, "y": 0}, "0 to 63"),
         ({"x": 0, "y": -1}, "0 to 63"),
         ({"x": 1, "y": 1, "severity": 0}, "severity is 0; allowed: 1 to 100"),
         ({"x": 1, "y": 1, "severity": 101}, "severity is 101"),
-        ({"x": 1, "y": 1, "start": 5}, "allowed: 20 <= start"),
+        ({"x": 1, "y": 1, "start": 20}, "allowed: 20 < start"),
+        ({"x": 1.0, "y": 1}, r"x is 1\.0; allowed: whole numbers"),
+        ({"x": 1, "y": "1"}, "y is '1'; allowed: whole"),
+        ({"x": 1, "y": 1, "severity": True}, "severity is True; allowed: whole"),
+        ({"x": 1, "y": 1, "end": 50.5}, r"end is 50\.5; allowed: whole"),
         ({"x": 1, "y": 1, "start": 30, "end": 30}, "start < end"),
-    ]:
+    ]
+    for settings, words in cases:
         with pytest.raises(InvalidValueError, match=words):
             env.ignite(**settings)
     for k in range(layout.HAZARDS):
@@ -828,6 +845,8 @@ def test_signals_can_be_changed() -> None:
     for settings in ({"red": -1, "green": 2}, {"red": 0, "green": 0}, {"red": 9999, "green": 2}):
         with pytest.raises(InvalidValueError, match="1 to 10000 together"):
             stage.env.set_signal("cafe_crossing", green_start=0, **settings)
+    with pytest.raises(InvalidValueError, match=r"red is 1\.5; allowed: whole"):
+        stage.env.set_signal("cafe_crossing", red=1.5, green=2, green_start=0)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="did you mean 'cafe_crossing'"):
         stage.env.set_signal("cafe_crosing", red=1, green=1, green_start=0)
     stage.env.reset(seed=0)

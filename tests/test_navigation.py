@@ -90,6 +90,18 @@ def test_the_kerb_is_the_way_off_the_road(navigator: Navigator) -> None:
     assert not navigator.on_carriageway(x, y)
 
 
+def test_there_is_a_lawful_way_to_safety_from_every_tile_that_can_be_reached(
+    navigator: Navigator,
+) -> None:
+    reached = 0
+    for y in range(64):
+        for x in range(64):
+            if navigator.distance(x, y, "park", Route.UNRESTRICTED) is not None:
+                reached += 1
+                assert navigator.distance(x, y, "park", Route.LAWFUL) is not None, (x, y)
+    assert reached > 1000
+
+
 def test_unknown_places_are_named_with_the_nearest() -> None:
     navigator = Navigator(load_map("voville"))
     with pytest.raises(InvalidValueError, match="did you mean 'park'"):

@@ -171,7 +171,7 @@ class TownSim:
             x: Column.
             y: Row.
             severity: 1 to 100 at the tile.
-            start: Absolute tick of ignition.
+            start: Absolute tick of ignition, a tick to come.
             end: Absolute tick of extinction.
             index: Which environment.
 
@@ -179,12 +179,13 @@ class TownSim:
             InvalidValueError: If something is out of range or no slot is free.
         """
         _check_tile(x, y)
+        _check_whole(severity=severity, start=start, end=end)
         if not 1 <= severity <= 100:
             raise InvalidValueError(f"severity is {severity!r}; allowed: 1 to 100")
         state = self.state[index]
-        if not int(state.tick) <= start < end:
+        if not int(state.tick) < start < end:
             raise InvalidValueError(
-                f"fire from tick {start} to {end}; allowed: {int(state.tick)} <= start < end"
+                f"fire from tick {start} to {end}; allowed: {int(state.tick)} < start < end"
             )
         for k in range(layout.HAZARDS):
             if state.fire_severity[k] == 0 or state.fire_until[k] <= state.tick:
@@ -233,6 +234,7 @@ class TownSim:
             InvalidValueError: If the name or a number is not allowed.
         """
         k = self.world.town.intersection_index(name)
+        _check_whole(red=red, green=green, green_start=green_start)
         if red < 0 or green < 0 or red + green < 1 or red + green > 10000:
             raise InvalidValueError(
                 f"signal {name!r}: red {red}, green {green}; "
@@ -305,6 +307,14 @@ STATE_PARTS = (
 STATE_SIZE = sum(rows * len(columns) for _, rows, columns in STATE_PARTS)
 
 
+def _check_whole(**numbers: object) -> None:
+    for name, value in numbers.items():
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+        if not whole:
+            raise InvalidValueError(f"{name} is {value!r}; allowed: whole numbers")
+
+
 def _check_tile(x: int, y: int) -> None:
+    _check_whole(x=x, y=y)
     if not (0 <= x < WIDTH and 0 <= y < HEIGHT):
         raise InvalidValueError(f"tile is ({x!r}, {y!r}); allowed: 0 to 63 each")

@@ -113,6 +113,7 @@ def check_processes(
         made = base64.b64encode(pickle.dumps(make_env)).decode()
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         fail(f"make_env cannot travel to another process, use a function of a module: {error}")
+    make_env().reset(seed=seed)  # what it compiles is then on disk for all of them
     order = {"make_env": made, "seed": seed, "steps": steps, "actions": "random", "path": sys.path}
     running = []
     for value in hash_seeds:

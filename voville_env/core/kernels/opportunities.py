@@ -4,7 +4,7 @@ import numpy as np
 
 from voville_env.core.codes import EventCode, Route, Rule, SignalState
 from voville_env.core.compile import kernel, small
-from voville_env.core.kernels.hazards import nearest, reference_goal
+from voville_env.core.kernels.hazards import is_at_goal, nearest, reference_goal
 from voville_env.core.kernels.log import emit
 from voville_env.core.kernels.movement import offset, reachable_item
 from voville_env.core.kernels.oracle import judge
@@ -47,18 +47,23 @@ def occupied(state, tile):
 
 @kernel
 def at_stake(town, config, state, i):
-    """Sets the trigger-relevant and the unrelated rules at stake for one person."""
+    """Sets the trigger-relevant and the unrelated rules at stake for one person.
+
+    Who has arrived has no way ahead; only what lies within reach can then be at stake.
+    """
     agent = state.agents[i]
-    goal = reference_goal(config, agent)
-    scoped = town.routes[goal, _SCOPED, agent.tile]
-    free = town.routes[goal, _UNRESTRICTED, agent.tile]
-    agent.relevant = route_bits(config, state, scoped) & _RELEVANT
-    unrelated = np.int64(free.bits) & ~_RELEVANT
+    unrelated = np.int64(0)
+    if not is_at_goal(town, config, agent):
+        goal = reference_goal(config, agent)
+        scoped = town.routes[goal, _SCOPED, agent.tile]
+        free = town.routes[goal, _UNRESTRICTED, agent.tile]
+        agent.relevant = route_bits(config, state, scoped) & _RELEVANT
+        unrelated = np.int64(free.bits) & ~_RELEVANT
+        if free.next < 4 and occupied(state, agent.tile + offset(free.next)):
+            unrelated |= _SPACE
     item = reachable_item(town, state, agent)
     if item >= 0 and state.item_owner[item] != i:
         unrelated |= _PROPERTY
-    if free.next < 4 and occupied(state, agent.tile + offset(free.next)):
-        unrelated |= _SPACE
     agent.unrelated = unrelated
 
 

@@ -90,7 +90,8 @@ def update_officers(config, state):
                     left = config.phase_ticks[o, p] - at
                     break
                 at -= config.phase_ticks[o, p]
-            if at == 0 and kind != _NONE:
+            # A run may begin in the middle of a phase: then its order is given there.
+            if kind != _NONE and (at == 0 or state.officer_kind[o] == _NONE):
                 state.n_instructions += 1
                 state.officer_id[o] = state.n_instructions
         state.officer_kind[o] = kind
