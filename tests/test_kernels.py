@@ -391,7 +391,7 @@ def test_taking_from_afar_or_ones_own() -> None:
     ("name", "red", "green"),
     [
         ("cafe_crossing", [52, 53, 60], [41, 50, 61, 70]),
-        ("oak_garden", [68], [51, 60, 71]),
+        ("oak_garden", [57, 68, 77], [58, 67, 78]),
         ("main_pine", [32, 33, 34, 35, 36], [37, 46, 57]),
         ("main_oak", [60], [61]),
     ],
@@ -676,9 +676,9 @@ def test_a_redirect_is_about_the_wrong_way(step: int, complied: bool) -> None:
 
 
 def test_a_pass_authorises_the_traffic_rules_and_nothing_else() -> None:
-    stage = Stage("fire_escape_officers", window=(1, 49, 70))
+    stage = Stage("fire_escape_officers", window=(1, 49, 80))
     stage.put(TO1=(46, 40), CC=(46, 41), TO2=(2, 33))
-    stage.until(61)
+    stage.until(68)
     context = stage.context("CC")
     assert context.instruction is Instruction.PASS and context.signal is SignalState.DONT_WALK
     assert stage.act(CC=N) == [Rule.PERSONAL_SPACE]
@@ -686,7 +686,7 @@ def test_a_pass_authorises_the_traffic_rules_and_nothing_else() -> None:
     assert stage.act(CC=Action.CROSS_W) == [Rule.RED_LIGHT]
     assert len(stage.events("sanction")) == 1
     stage.act(2)
-    outcome = stage.events("rule_event", agent="CC", tick=61)[0]
+    outcome = stage.events("rule_event", agent="CC", tick=68)[0]
     assert outcome["violated"] == ["RED_LIGHT", "PERSONAL_SPACE"]
     assert outcome["authorised"] == ["RED_LIGHT"]
 

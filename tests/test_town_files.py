@@ -815,7 +815,7 @@ def test_intersections_are_signalised_with_a_zone_of_12(town: Town) -> None:
         assert (item.zone, item.red, item.green) == (12, 10, 10)
         assert item.crosswalks
     starts = {item.name: item.green_start for item in town.intersections}
-    assert (starts["cafe_crossing"], starts["oak_garden"], starts["main_pine"]) == (1, 11, 17)
+    assert (starts["cafe_crossing"], starts["oak_garden"], starts["main_pine"]) == (1, 18, 17)
 
 
 def test_ten_homes_of_which_none_is_reached_by_the_fire(town: Town) -> None:

@@ -304,6 +304,8 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         """
         if not self._started or not self._live:
             raise LifecycleError("advance_idle() needs a run in progress; call reset()")
+        if self._sim.config[0].terminal_goal:
+            raise LifecycleError("advance_idle() would pass over arrivals; terminal_goal is on")
         steps = self._sim.advance_idle(int(until))
         observations, _ = self._collect()
         if self._sim.state[0].over:

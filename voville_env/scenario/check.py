@@ -110,6 +110,7 @@ def _check_characters(world: World) -> None:
             if place in starts:
                 raise _fail(world, f"{key} of {plan.id} and {starts[place]} is the same: {place!r}")
             starts[place] = plan.id
+    _check_goals(world)
     for index, officer in enumerate(spec.officers):
         for shift in range(spec.jitter.officer_tiles + 1):
             x = officer.x + (shift if officer.band == "x" else 0)
@@ -124,6 +125,20 @@ def _check_characters(world: World) -> None:
     if any(item.owner and item.owner not in world.agent_ids for item in town.items):
         names = [item.name for item in town.items if item.owner not in world.agent_ids]
         raise _fail(world, f"item {names[0]!r} belongs to nobody in this scenario")
+
+
+def _check_goals(world: World) -> None:
+    """A place of one tile is the goal of one person: a window may start with them there."""
+    owner: dict[str, str] = {}
+    for plan in world.scenario.agents:
+        for errand in plan.schedule:
+            box = world.town.place(errand.goal).box
+            if len(box.tiles()) == 1 and owner.setdefault(errand.goal, plan.id) != plan.id:
+                raise _fail(
+                    world,
+                    f"{plan.id} and {owner[errand.goal]} both have the goal {errand.goal!r}, "
+                    "which is one tile",
+                )
 
 
 def _terrain(world: World, tile: Position) -> Terrain:

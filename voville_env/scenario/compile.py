@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from voville_env.core import layout
 from voville_env.core.codes import WIDTH, Direction, Instruction
 from voville_env.errors import InvalidValueError
@@ -65,10 +67,13 @@ def check_window(world: World, window: Window) -> Window:
     """
     clock = world.scenario.clock
     try:
-        day, start, end = (int(value) for value in window)
+        day, start, end = window
+        if any(isinstance(value, bool) for value in (day, start, end)):
+            raise TypeError("a flag is no number")
+        day, start, end = index(day), index(start), index(end)
     except (TypeError, ValueError) as error:
         raise InvalidValueError(
-            f"window is {window!r}; allowed: [day, start, end] in ticks of that day"
+            f"window is {window!r}; allowed: [day, start, end], whole ticks of that day"
         ) from error
     if not (1 <= day <= clock.days and 0 <= start < end <= clock.ticks_per_day):
         raise InvalidValueError(

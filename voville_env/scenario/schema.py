@@ -90,7 +90,7 @@ class Phase(Part):
     """One phase of an officer's script."""
 
     kind: Literal["hold", "pass", "redirect", "silent"]
-    ticks: int = Field(ge=1)
+    ticks: int = Field(ge=1, le=10000)
 
 
 class Officer(Part):
