@@ -14,9 +14,10 @@ import numpy as np
 from voville_env.core.codes import RewardTerm
 from voville_env.errors import InvalidValueError
 from voville_env.events import FORMAT, Event, EventDecoder, finite
-from voville_env.parallel import VovilleEnv, make_briefing
+from voville_env.parallel import VovilleEnv
 from voville_env.policy import Policy
 from voville_env.scenario import World
+from voville_env.scenario.briefing import make_briefing
 
 POLICY_RECORDS = ("assessment", "verdict", "importance", "memory", "llm_call")
 """What a policy may write into a log; everything else is the environment's to say."""
