@@ -127,13 +127,48 @@ def prepare_folder(folder: Path, suite: Suite, *, resume: bool) -> None:
             )
         if not manifest.exists():
             raise InvalidValueError(f"{folder} has no manifest.json: not a run folder")
-        if json.loads(manifest.read_text("utf-8")) != json.loads(text):
-            raise InvalidValueError(
-                f"{manifest} is another plan (scenarios, policies, seeds, settings or versions); "
-                "use another --out"
-            )
+        _check_same_plan(manifest, content)
     (folder / "episodes").mkdir(parents=True, exist_ok=True)
     _write(manifest, text)
+
+
+def _check_same_plan(manifest: Path, content: dict[str, Any]) -> None:
+    """Refuses to go on with a run that was planned or made otherwise, and says what differs."""
+    kept = json.loads(manifest.read_text("utf-8"))
+    fresh = json.loads(json.dumps(content))
+    for key in ("suite", "scenario_hashes", "policy_hashes", "versions"):
+        for name in sorted({*kept.get(key, {}), *fresh[key]}):
+            before, now = kept.get(key, {}).get(name), fresh[key].get(name)
+            if before != now:
+                raise InvalidValueError(
+                    f"{manifest} is another plan: {key} {name!r} was {before!r} and is now "
+                    f"{now!r}; leave the options out to go on as planned, or use another --out"
+                )
+
+
+def planned_suite(folder: Path | None) -> Suite:
+    """The plan of an existing run folder.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        Its plan.
+
+    Raises:
+        InvalidValueError: If there is no such run.
+    """
+    if folder is None:
+        raise InvalidValueError("--resume needs --out: which run folder to go on with")
+    manifest = folder / "manifest.json"
+    if not manifest.exists():
+        raise InvalidValueError(f"{folder} has no manifest.json: not a run folder")
+    try:
+        kept = json.loads(manifest.read_text("utf-8"))["suite"]
+        lists = {key: tuple(kept.pop(key)) for key in ("scenarios", "policies", "seeds")}
+        return Suite(**lists, **kept)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidValueError(f"{manifest} cannot be read as a plan: {error}") from error
 
 
 def run_suite(
@@ -219,10 +254,13 @@ def describe(error: BaseException) -> str:
         error: The exception.
 
     Returns:
-        The line, without paths.
+        The line, with file names but no folders.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    where = f" in {frames[-1].name}" if frames else ""
+    where = ""
+    if frames:
+        last = frames[-1]
+        where = f" in {last.name} ({Path(last.filename).name}, line {last.lineno})"
     return f"{type(error).__name__}{where}: {error}"
 
 

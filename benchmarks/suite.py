@@ -10,7 +10,7 @@ from typing import Any
 
 from voville_env.errors import InvalidValueError, invalid
 from voville_env.policy import installed
-from voville_env.scenario import scenario_names
+from voville_env.scenario import load_world, scenario_names
 
 SCENARIOS = ("fire_escape", "fire_escape_officers", "jaywalk")
 POLICIES = ("pave", "pave-no-gate", "vanilla", "lawful", "direct", "random", "oracle")
@@ -95,7 +95,7 @@ def plan(
     scenarios: list[str] | None = None,
     policies: list[str] | None = None,
     *,
-    seeds: int = SEEDS,
+    seeds: int | None = None,
     days: int | None = None,
     quick: bool = False,
 ) -> Suite:
@@ -104,7 +104,7 @@ def plan(
     Args:
         scenarios: Scenario names or paths; the paper's three unless given.
         policies: Policy names; the built-in ones unless given.
-        seeds: How many seeds, counted from 0.
+        seeds: How many seeds, counted from 0; five unless given.
         days: Days to play; all unless given.
         quick: Whether to play only the focus windows, with one seed.
 
@@ -114,19 +114,26 @@ def plan(
     Raises:
         InvalidValueError: If a name is unknown or a number is out of range.
     """
-    if seeds < 1:
+    if seeds is not None and seeds < 1:
         raise InvalidValueError(f"seeds is {seeds!r}; allowed: at least 1")
-    if days is not None and days < 1:
-        raise InvalidValueError(f"days is {days!r}; allowed: at least 1")
+    if quick and seeds not in (None, 1):
+        raise InvalidValueError(f"seeds is {seeds!r}; a quick run plays one")
     chosen = list(dict.fromkeys(scenarios or SCENARIOS))
     for name in chosen:
         if not name.endswith(".toml") and name not in scenario_names():
             raise invalid("scenario", name, scenario_names())
-    chosen += [f"{name}_control" for name in chosen if f"{name}_control" in scenario_names()]
+    specs = [load_world(name).scenario for name in chosen]
+    for spec in specs:
+        if days is not None and not 1 <= days <= spec.clock.days:
+            raise InvalidValueError(
+                f"days is {days!r}; allowed for {spec.name}: 1 to {spec.clock.days}"
+            )
+    played = {spec.name for spec in specs}
+    chosen += [spec.control for spec in specs if spec.control and spec.control not in played]
     names = list(dict.fromkeys(policies or POLICIES))
     known = installed()
     for name in names:
         if ":" not in name and name not in known:
             raise invalid("policy", name, [*sorted(known), "module:factory"])
-    numbers = tuple(range(1 if quick else seeds))
+    numbers = tuple(range(1 if quick else seeds or SEEDS))
     return Suite(tuple(dict.fromkeys(chosen)), tuple(names), numbers, days, quick)

@@ -63,6 +63,18 @@ def test_a_policy_from_a_file_reaches_the_table(folder: Path) -> None:
     assert "not evidence about language models" in " ".join(done.stdout.split())
 
 
+def test_resume_needs_no_more_than_the_folder(folder: Path) -> None:
+    args = ("--policy", "lawful", "--scenario", "jaywalk", "--quick", "--jobs", "1")
+    assert voville("bench", *args, "--out", "run", cwd=folder).returncode == 0
+    whole = (folder / "run" / "summary.json").read_bytes()
+    next((folder / "run" / "episodes").glob("*.jsonl")).unlink()
+    assert voville("bench", "--resume", "--out", "run", cwd=folder).returncode == 0
+    assert (folder / "run" / "summary.json").read_bytes() == whole
+    changed = ("--quick", "--scenario", "jaywalk", "--policy", "direct")
+    other = voville("bench", "--resume", "--out", "run", *changed, cwd=folder)
+    assert other.returncode == 2 and "policies" in other.stderr
+
+
 def test_json_is_the_whole_output(folder: Path) -> None:
     args = ("--policy", "lawful", "--scenario", "jaywalk", "--quick", "--jobs", "1", "--json")
     summary = as_json(voville("bench", *args, cwd=folder))
@@ -92,6 +104,10 @@ def test_all_failed_and_some_failed_have_their_own_codes(folder: Path) -> None:
         (("--policy", "hasty:Hastey"), ("Hastey", "did you mean 'Hasty'")),
         (("--scenario", "missing.toml"), ("missing.toml", "no such file")),
         (("--jobs", "0"), ("jobs", "at least 1")),
+        (("--days", "9"), ("days", "1 to 2")),
+        (("--quick", "--seeds", "3"), ("seeds", "plays one")),
+        (("--resume",), ("--resume needs --out",)),
+        (("--resume", "--out", "nowhere"), ("nowhere", "not a run folder")),
     ],
 )
 def test_wrong_usage_is_one_clear_line(
@@ -126,8 +142,8 @@ def test_one_own_scenario_is_scored_under_its_name(folder: Path) -> None:
     (folder / "mine.toml").write_text(text, "utf-8")
     args = ("--scenario", "mine.toml", "--policy", "lawful", "--quick", "--jobs", "1", "--json")
     summary = as_json(voville("bench", *args, cwd=folder, PYTHONUTF8="0", LC_ALL="C"))
-    assert summary["episodes"] == {"planned": 1, "scored": 1, "failed": 0, "not_run": 0}
-    assert {cell["scenario"] for cell in summary["cells"]} == {"my_street"}
+    assert summary["episodes"] == {"planned": 2, "scored": 2, "failed": 0, "not_run": 0}
+    assert {cell["scenario"] for cell in summary["cells"]} == {"my_street", "jaywalk_control"}
 
 
 def test_doctor_and_version(folder: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from voville_env.core.codes import Action, RewardTerm, Rule
 from voville_env.core.fields import markdown_table
+from voville_env.metrics import METRICS
 from voville_env.registry import ENVIRONMENTS
-from voville_env.scenario import load_world, scenario_names
+from voville_env.scenario import load_world, scenario_names, schema
 from voville_env.scenario.schema import Rewards
 
 
@@ -40,6 +41,24 @@ def test_the_first_snippet_runs(readme: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 65
+
+
+def test_the_check_of_the_readme_runs(readme: str, tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text(snippets(readme, "python")[2], "utf-8")
+    done = subprocess.run(
+        [sys.executable, "check.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "privilege" in done.stdout
+
+
+def test_every_metric_and_every_scenario_key_is_documented(repository: Path) -> None:
+    text = (repository / "docs" / "metrics.md").read_text("utf-8")
+    assert [metric.key for metric in METRICS] == re.findall(r"^\| `(\w+)`", text, re.MULTILINE)
+    text = (repository / "docs" / "scenarios.md").read_text("utf-8")
+    for part in (schema.Scenario, schema.AgentPlan, schema.Officer, schema.Perception):
+        for key in part.model_fields:
+            assert f"| `{key}` |" in text, key
 
 
 def test_the_policy_of_the_readme_is_the_one_the_cli_test_plays(readme: str) -> None:

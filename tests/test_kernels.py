@@ -808,14 +808,15 @@ def test_fires_are_checked() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"x": 64, "y": 0}, "0 to 63"),
         ({"x": 0, "y": -1}, "0 to 63"),
-        ({"x": 1, "y": 1, "severity": 0}, "severity is 0; allowed: 1 to 100"),
-        ({"x": 1, "y": 1, "severity": 101}, "severity is 101"),
-        ({"x": 1, "y": 1, "start": 20}, "allowed: 20 < start"),
+        ({"x": 1, "y": 1}, "is a wall"),
+        ({"x": 12, "y": 5, "severity": 0}, "severity is 0; allowed: 1 to 100"),
+        ({"x": 12, "y": 5, "severity": 101}, "severity is 101"),
+        ({"x": 12, "y": 5, "start": 20}, "allowed: 20 < start"),
         ({"x": 1.0, "y": 1}, r"x is 1\.0; allowed: whole numbers"),
         ({"x": 1, "y": "1"}, "y is '1'; allowed: whole"),
-        ({"x": 1, "y": 1, "severity": True}, "severity is True; allowed: whole"),
-        ({"x": 1, "y": 1, "end": 50.5}, r"end is 50\.5; allowed: whole"),
-        ({"x": 1, "y": 1, "start": 30, "end": 30}, "start < end"),
+        ({"x": 12, "y": 5, "severity": True}, "severity is True; allowed: whole"),
+        ({"x": 12, "y": 5, "end": 50.5}, r"end is 50\.5; allowed: whole"),
+        ({"x": 12, "y": 5, "start": 30, "end": 30}, "start < end"),
     ]
     for settings, words in cases:
         with pytest.raises(InvalidValueError, match=words):

@@ -81,6 +81,9 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         """
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise invalid("render_mode", render_mode, RENDER_MODES)
+        for name, value in (("copy", copy), ("terminal_goal", terminal_goal)):
+            if not isinstance(value, bool):
+                raise InvalidValueError(f"{name} is {value!r}; allowed: True, False")
         self.world = scenario if isinstance(scenario, World) else load_world(scenario)
         self.render_mode = render_mode
         self.copy = copy

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voville_env.core import layout
-from voville_env.core.codes import HEIGHT, WIDTH
+from voville_env.core.codes import HEIGHT, WIDTH, Terrain
 from voville_env.core.compile import announce
 from voville_env.errors import CapacityError, InvalidValueError
 from voville_env.scenario.compile import Window, compile_config
@@ -182,6 +182,8 @@ class TownSim:
         _check_whole(severity=severity, start=start, end=end)
         if not 1 <= severity <= 100:
             raise InvalidValueError(f"severity is {severity!r}; allowed: 1 to 100")
+        if self.world.town.terrain[y, x] == Terrain.WALL:
+            raise InvalidValueError(f"tile ({x}, {y}) is a wall; allowed: any other tile")
         state = self.state[index]
         if not int(state.tick) < start < end:
             raise InvalidValueError(

@@ -24,12 +24,16 @@ def bench(
         list[str] | None,
         typer.Option(help="Policy name or module:factory; repeat for several."),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds, counted from 0.")] = 5,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds, counted from 0; 5 unless given.")
+    ] = None,
     days: Annotated[int | None, typer.Option(help="Days to play; all unless given.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder; a new one under runs/ unless given.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out, as it was planned.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(help="Worker processes; one a core unless given.")
     ] = None,
@@ -42,10 +46,14 @@ def bench(
 
     Exit codes: 0 all episodes scored, 1 some failed, 2 wrong usage, 3 none scored.
     """
-    from voville_env.benchmarks.runner import run_suite
+    from voville_env.benchmarks.runner import planned_suite, run_suite
     from voville_env.benchmarks.suite import plan
 
-    suite = plan(scenario, policy, seeds=seeds, days=days, quick=quick)
+    asked = any(value is not None for value in (scenario, policy, seeds, days)) or quick
+    if resume:
+        suite = planned_suite(out)
+    if not resume or asked:
+        suite = plan(scenario, policy, seeds=seeds, days=days, quick=quick)
     folder = out or _fresh_folder(Path("runs"), suite.digest())
     workers = jobs if jobs is not None else max(1, min(os.cpu_count() or 1, 8))
     stderr = Console(stderr=True)

@@ -37,7 +37,9 @@ def list_scenarios(as_json: JsonFlag = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
-    table = Table("name", "version", "title", "control", "days", "agents")
+    table = Table()
+    for head in ("name", "version", "title", "control", "days", "agents"):
+        table.add_column(head, no_wrap=head in ("name", "control"))
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
@@ -107,7 +109,7 @@ def check(
         typer.echo(json.dumps(rows, ensure_ascii=False))
     else:
         for row in rows:
-            typer.echo(f"{row['name']}: {'ok' if row['ok'] else row['error']}")
+            typer.echo(f"{row['name']}: ok" if row["ok"] else row["error"])
     if not all(row["ok"] for row in rows):
         raise typer.Exit(1)
 

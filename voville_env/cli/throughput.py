@@ -35,6 +35,4 @@ def throughput(
             f"{row['microseconds']:,.1f}",
         )
     Console().print(table)
-    typer.echo(
-        "Median of 5 repeats each; random actions; figures drift by about 10 % between runs."
-    )
+    typer.echo("Median of 5 repeats each; random actions; compare only what ran side by side.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
@@ -33,7 +34,8 @@ def check_environment(
     Where `steps` is None, the checks of spaces, determinism and copies play to the end of a run.
 
     Args:
-        make_env: Makes the environment, in the same way each time.
+        make_env: Makes the environment, in the same way each time. The check of several processes
+            needs a function of an importable module and is skipped for any other.
         steps: Most steps of one run.
         seed: Seed of the runs.
         skip: Names of checks to leave out.
@@ -70,7 +72,7 @@ def _jobs(make_env: MakeEnv, steps: int | None, seed: int) -> list[_Job]:
         ("spaces, idle", lambda: check_spaces(make_env, seed=seed, steps=steps, actions="first")),
         ("aliasing", lambda: check_aliasing(make_env, seed=seed, steps=min(short, 50))),
         ("determinism", lambda: check_determinism(make_env, seed=seed, steps=steps)),
-        ("processes", lambda: check_processes(make_env, seed=seed, steps=steps)),
+        ("processes", lambda: _where_it_travels(make_env, seed, steps)),
         ("action order", lambda: check_action_order(make_env, seed=seed, steps=short)),
         ("copy", lambda: check_copy(make_env, seed=seed, lead=min(short, 20), steps=steps)),
         ("lifecycle", lambda: check_lifecycle(make_env, seed=seed)),
@@ -94,3 +96,17 @@ def _discrete_only(make_env: MakeEnv, seed: int) -> CheckResult | None:
         return CheckResult("actions", "skipped", "only for Discrete action spaces")
     check_actions(make_env, seed=seed)
     return None
+
+
+def _where_it_travels(make_env: MakeEnv, seed: int, steps: int | None) -> CheckResult | str:
+    """Other processes can make the environment only through a function they can import."""
+    try:
+        pickle.dumps(make_env)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        made_here = True
+    else:
+        made_here = getattr(make_env, "__module__", None) == "__main__"
+    if made_here:
+        told = "needs make_env to be a function of a module, not a lambda or one of a script"
+        return CheckResult("processes", "skipped", told)
+    return check_processes(make_env, seed=seed, steps=steps)
