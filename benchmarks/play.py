@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import platform
@@ -61,11 +62,16 @@ def policy_hash(policy: Policy) -> str:
     Returns:
         Sixteen hex digits.
     """
-    text = json.dumps([policy.name, policy_settings(policy)], sort_keys=True)
+    try:
+        text = json.dumps([policy.name, policy_settings(policy)], sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(
+            f"settings() of policy {policy.name!r} cannot be written as JSON: {error}"
+        ) from error
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def header(world: World, policy: Policy, name: str, seed: int) -> Event:
+def header(world: World, policy: Policy, name: str, seed: int, *, privileged: bool) -> Event:
     """The `run_start` record.
 
     Args:
@@ -73,6 +79,7 @@ def header(world: World, policy: Policy, name: str, seed: int) -> Event:
         policy: The policy.
         name: The name under which it was chosen.
         seed: The seed.
+        privileged: Whether it is given the oracle's labels.
 
     Returns:
         The record.
@@ -83,7 +90,7 @@ def header(world: World, policy: Policy, name: str, seed: int) -> Event:
         "format": FORMAT,
         "scenario": spec.name,
         "policy": name,
-        "privileged": bool(getattr(policy, "privileged", False)),
+        "privileged": privileged,
         "seed": seed,
         "scenario_hash": world.digest(),
         "policy_hash": policy_hash(policy),
@@ -158,9 +165,10 @@ class EpisodePlayer:
             Log records, `run_start` first and `run_end` last.
         """
         env, policy = self.env, self.policy
+        first = header(env.world, policy, self.name, self.seed, privileged=self._privileged)
         observations, infos = env.reset(seed=self.seed)
         policy.reset(make_briefing(env.world, self.seed))
-        yield header(env.world, policy, self.name, self.seed)
+        yield first
         state = env.sim.state[0]
         while env.agents:
             within = int(state.step) % self._steps_per_tick
@@ -176,7 +184,7 @@ class EpisodePlayer:
             observations, _, _, _, infos = env.step(actions)
             if self._privileged:
                 self._attach_labels(infos)
-            self._note(actions)
+            self._note()
             if within == self._steps_per_tick - 1 or not env.agents:
                 yield from self._close_tick(tick)
         yield self._end(int(state.step))
@@ -191,9 +199,9 @@ class EpisodePlayer:
             if agent in infos:
                 infos[agent]["oracle"] = labels
 
-    def _note(self, actions: dict[str, int]) -> None:
+    def _note(self) -> None:
         env = self.env
-        self._digits.append("".join(str(int(actions.get(a, 0))) for a in env.possible_agents))
+        self._digits.append("".join(str(action) for action in env.sim.actions[0].tolist()))
         out = env.sim.outcomes[0]
         self._totals[:, 0] += out["reward"]
         self._totals[:, 1:] += out["terms"]
@@ -214,7 +222,8 @@ class EpisodePlayer:
         events = self._decoder.decode(self.env.drain_events())
         observe = getattr(self.policy, "observe", None)
         if observe is not None:
-            observe([event for event in events if event["type"] in ("sanction", "rule_event")])
+            told = [event for event in events if event["type"] in ("sanction", "rule_event")]
+            observe(copy.deepcopy(told))  # what a policy does with it must not reach the log
         yield from events
 
     def _end(self, steps: int) -> Event:

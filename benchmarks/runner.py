@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,10 @@ def prepare_folder(folder: Path, suite: Suite, *, resume: bool) -> None:
 
 def _check_same_plan(manifest: Path, content: dict[str, Any]) -> None:
     """Refuses to go on with a run that was planned or made otherwise, and says what differs."""
-    kept = json.loads(manifest.read_text("utf-8"))
+    try:
+        kept = dict(json.loads(manifest.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise InvalidValueError(f"{manifest} cannot be read as a plan: {error}") from error
     fresh = json.loads(json.dumps(content))
     for key in ("suite", "scenario_hashes", "policy_hashes", "versions"):
         for name in sorted({*kept.get(key, {}), *fresh[key]}):
@@ -165,8 +169,10 @@ def planned_suite(folder: Path | None) -> Suite:
         raise InvalidValueError(f"{folder} has no manifest.json: not a run folder")
     try:
         kept = json.loads(manifest.read_text("utf-8"))["suite"]
-        lists = {key: tuple(kept.pop(key)) for key in ("scenarios", "policies", "seeds")}
-        return Suite(**lists, **kept)
+        scenarios, policies, seeds = (kept[key] for key in ("scenarios", "policies", "seeds"))
+        return Suite(
+            tuple(scenarios), tuple(policies), tuple(seeds), kept["days"], bool(kept["quick"])
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidValueError(f"{manifest} cannot be read as a plan: {error}") from error
 
@@ -197,6 +203,13 @@ def run_suite(
     if jobs < 1:
         raise InvalidValueError(f"jobs is {jobs!r}; allowed: at least 1")
     prepare_folder(folder, suite, resume=resume)
+    with only_run(folder):
+        return _play_and_report(suite, folder, jobs, progress)
+
+
+def _play_and_report(
+    suite: Suite, folder: Path, jobs: int, progress: Progress | None
+) -> tuple[dict[str, Any], Any]:
     outcome = Outcome()
     planned = suite.episodes()
     for key, result in _results(suite, planned, folder, jobs):
@@ -209,6 +222,32 @@ def run_suite(
     return write_report(suite, folder, outcome)
 
 
+@contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Keeps a second run out of a folder while one is at work in it; a killed run leaves no lock.
+
+    Args:
+        folder: The run folder.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        InvalidValueError: If another run is at work there.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with (folder / ".lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InvalidValueError(f"another run is at work in {folder}") from error
+        yield
+
+
 def _results(
     suite: Suite, planned: list[EpisodeKey], folder: Path, jobs: int
 ) -> Iterator[tuple[EpisodeKey, dict[str, Any] | BaseException]]:
@@ -217,7 +256,7 @@ def _results(
         for job in work:
             try:
                 yield job.key, play_episode(job)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 yield job.key, error
         return
     play_episode_warm_up(work[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,52 @@ def test_a_policy_may_write_only_records_about_itself() -> None:
 
     with pytest.raises(InvalidValueError, match="rule_event"):
         play("jaywalk", Liar(), window=(1, 0, 2))
+
+
+class Forger(BasePolicy):
+    """Tries to look better in the log than it was, and to see what it may not."""
+
+    saw = False
+
+    def reset(self, briefing: Any) -> None:
+        with pytest.raises(ValueError):
+            briefing.town.terrain.flags.writeable = True
+        self.privileged = False
+
+    def act(self, observations: Any, infos: Any) -> dict[str, int]:
+        self.saw = self.saw or any("oracle" in info for info in infos.values())
+        return {name: int(seen["routes"][1, 1]) for name, seen in observations.items()}
+
+    def observe(self, events: Any) -> None:
+        for event in events:
+            event.clear()
+
+
+def test_a_policy_cannot_touch_the_log_the_town_or_the_labels() -> None:
+    forger = Forger()
+    log = play("jaywalk", forger, window=(1, 28, 40))
+    assert any(record["violated"] for record in of_type(log, "rule_event"))
+    assert not forger.saw
+    marked = play("jaywalk", Forger(privileged=True), window=(1, 28, 40))
+    assert marked[0]["privileged"] is True
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+    bench(tmp_path / "run", ["lawful"], seeds=1)
+    with runner.only_run(tmp_path / "run"):
+        with pytest.raises(InvalidValueError, match="another run is at work"):
+            bench(tmp_path / "run", ["lawful"], seeds=1, resume=True)
+    bench(tmp_path / "run", ["lawful"], seeds=1, resume=True)
+
+
+def test_a_policy_that_exits_is_a_failed_episode(tmp_path: Path) -> None:
+    (tmp_path / "leaver.py").write_text("def make():\n    raise SystemExit(0)\n", "utf-8")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        with pytest.raises(InvalidValueError, match="cannot be made"):
+            load_policy("leaver:make")
+    finally:
+        sys.path.remove(str(tmp_path))
 
 
 def test_log_lines_are_strict_and_complete(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import voville_env
@@ -61,3 +65,80 @@ def test_one_tile_is_the_goal_of_one_person(tmp_path: Path) -> None:
 def test_days_must_lie_in_the_scenario(days: int) -> None:
     with pytest.raises(InvalidValueError, match="days"):
         voville_env.parallel_env("jaywalk", days=days)
+
+
+def test_numbers_of_any_width_mean_the_same() -> None:
+    env = voville_env.parallel_env("fire_escape_control", window=(1, 0, 20))
+    env.reset(seed=0)
+    env.ignite(np.uint8(32), np.uint8(29))  # type: ignore[arg-type]
+    assert env.sim.state[0].fire_tile[0] == 29 * 64 + 32
+    env.set_signal("main_pine", red=np.uint8(200), green=np.uint8(100), green_start=100)  # type: ignore[arg-type]
+    assert env.sim.state[0].signal_start[2] == 100
+
+
+def test_a_refused_fire_leaves_nothing_behind() -> None:
+    env = voville_env.parallel_env("fire_escape_control", window=(1, 0, 20))
+    env.reset(seed=0)
+    with pytest.raises(InvalidValueError, match="fire from tick"):
+        env.ignite(32, 29, end=2**40)
+    assert not env.sim.state[0].fire_severity.any()
+
+
+@pytest.mark.parametrize("scenario", [5, None, b"jaywalk"])
+def test_a_scenario_is_a_name_a_path_or_a_scenario(scenario: Any) -> None:
+    with pytest.raises(InvalidValueError, match="scenario is"):
+        voville_env.parallel_env(scenario)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("focus = [1, 50, 150]", "focus = [0, 50, 150]", "focus"),
+        ("focus = [1, 50, 150]", "focus = [1, -5, 150]", "focus"),
+        ("severity = 95", "severity = nan", "severity"),
+        ("version = 1", "version = 1\nrewards = { progress = inf }", "progress"),
+    ],
+)
+def test_numbers_in_files_are_finite_and_in_range(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    text = Path(load_world("fire_escape").source).read_text("utf-8")
+    assert old in text
+    path = tmp_path / "odd.toml"
+    path.write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(ScenarioError, match=words):
+        load_world(path)
+
+
+def test_a_base_is_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "child.toml"
+    path.write_text('base = "../jaywalk"\n', "utf-8")
+    with pytest.raises(ScenarioError, match="without folders"):
+        load_world(path)
+
+
+def test_early_crossings_are_kept_whatever_the_jitter(tmp_path: Path) -> None:
+    text = Path(load_world("jaywalk").source).read_text("utf-8")
+    path = tmp_path / "early.toml"
+    path.write_text(text.replace("{ day = 1, tick = 30 }", "{ day = 1, tick = 1 }"), "utf-8")
+    env = voville_env.parallel_env(path, window=(1, 0, 60))
+    for seed in range(8):
+        env.reset(seed=seed)
+        assert (env.sim.state[0].crossing_tick[0, :4] >= 0).all()
+
+
+@pytest.mark.slow
+def test_a_damaged_cache_is_made_anew(tmp_path: Path) -> None:
+    code = "import voville_env; voville_env.parallel_env('jaywalk').reset(seed=0); print('fine')"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.strip() == "fine", done.stderr
+        for path in tmp_path.rglob("step.run_batch*.nbi"):
+            path.write_bytes(path.read_bytes()[:10])

@@ -84,6 +84,10 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         for name, value in (("copy", copy), ("terminal_goal", terminal_goal)):
             if not isinstance(value, bool):
                 raise InvalidValueError(f"{name} is {value!r}; allowed: True, False")
+        if not isinstance(scenario, (str, Path, Scenario, World)):
+            raise InvalidValueError(
+                f"scenario is {scenario!r}; allowed: a name, a path, a Scenario or a World"
+            )
         self.world = scenario if isinstance(scenario, World) else load_world(scenario)
         self.render_mode = render_mode
         self.copy = copy
@@ -180,7 +184,7 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
             InvalidValueError: If the seed or an option is not allowed.
         """
         number = check_seed(seed)
-        window = self._checked_options(options or {})
+        window = self._checked_options({} if options is None else options)
         self._sim.set_window(window)
         self._sim.reset(np.array([number], np.uint64))
         self.seed = number
@@ -189,6 +193,8 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         return self._collect()
 
     def _checked_options(self, options: dict[str, Any]) -> Window | None:
+        if not isinstance(options, dict):
+            raise InvalidValueError(f"options is {options!r}; allowed: a dict or None")
         for key in options:
             if key not in OPTIONS:
                 warnings.warn(
@@ -197,7 +203,14 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
                     stacklevel=3,
                 )
         window = options.get("window", self._window)
-        return None if window is None else check_window(self.world, window)
+        if window is None:
+            return None
+        checked = check_window(self.world, window)
+        if checked[0] > int(self._sim.config[0].days):
+            raise InvalidValueError(
+                f"window is {list(checked)}; only {int(self._sim.config[0].days)} days are played"
+            )
+        return checked
 
     def step(
         self, actions: dict[str, int]
@@ -310,7 +323,10 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
             raise LifecycleError("advance_idle() needs a run in progress; call reset()")
         if self._sim.config[0].terminal_goal:
             raise LifecycleError("advance_idle() would pass over arrivals; terminal_goal is on")
-        steps = self._sim.advance_idle(int(until))
+        number: Any = until
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            raise InvalidValueError(f"until is {until!r}; allowed: a whole number of ticks")
+        steps = self._sim.advance_idle(min(max(int(number), 0), self.world.scenario.ticks))
         observations, _ = self._collect()
         if self._sim.state[0].over:
             self._live = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
-from voville_env.errors import InvalidValueError, invalid
+from voville_env.errors import InvalidValueError, VovilleError, invalid
 from voville_env.observation import Observation
 from voville_env.town.model import Town
 
@@ -201,7 +201,14 @@ def load_policy(name: str, **settings: Any) -> Policy:
     Raises:
         InvalidValueError: If there is none of that name, or it is no policy.
     """
-    policy = _factory(name)(**settings)
+    try:
+        policy = _factory(name)(**settings)
+    except VovilleError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InvalidValueError(
+            f"policy {name!r} cannot be made: {type(error).__name__}: {error}"
+        ) from error
     missing = [part for part in ("name", "reset", "act") if not hasattr(policy, part)]
     if missing:
         raise InvalidValueError(
@@ -223,7 +230,7 @@ def _factory(name: str) -> Callable[..., Policy]:
         sys.path.insert(0, "")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
+    except (Exception, SystemExit) as error:
         raise InvalidValueError(
             f"policy {name!r}: cannot import {module_name!r}: {error}"
         ) from error

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from voville_env.core import layout
 from voville_env.core.codes import HEIGHT, WIDTH, Terrain
-from voville_env.core.compile import announce
+from voville_env.core.compile import announce, call
 from voville_env.errors import CapacityError, InvalidValueError
 from voville_env.scenario.compile import Window, compile_config
 from voville_env.scenario.load import World
@@ -56,7 +56,8 @@ class TownSim:
         if batch < 1:
             raise InvalidValueError(f"batch is {batch!r}; allowed: at least 1")
         limit = world.scenario.clock.days
-        if days is not None and not 1 <= days <= limit:
+        whole = isinstance(days, int) and not isinstance(days, bool)
+        if days is not None and not (whole and 1 <= days <= limit):
             raise InvalidValueError(f"days is {days!r}; allowed: 1 to {limit}")
         announce()
         from voville_env.core.kernels import step
@@ -117,7 +118,8 @@ class TownSim:
             limit = getattr(numba.config, "NUMBA_NUM_THREADS")  # noqa: B009 - set at run time
             numba.set_num_threads(min(self._threads, limit))
         self.config[0].mode = mode
-        self._run_batch(
+        call(
+            self._run_batch,
             self.town,
             self.config,
             self.state,
@@ -180,14 +182,16 @@ class TownSim:
         """
         _check_tile(x, y)
         _check_whole(severity=severity, start=start, end=end)
+        x, y, severity, start, end = int(x), int(y), int(severity), int(start), int(end)
         if not 1 <= severity <= 100:
             raise InvalidValueError(f"severity is {severity!r}; allowed: 1 to 100")
         if self.world.town.terrain[y, x] == Terrain.WALL:
             raise InvalidValueError(f"tile ({x}, {y}) is a wall; allowed: any other tile")
         state = self.state[index]
-        if not int(state.tick) < start < end:
+        if not int(state.tick) < start < end <= _LAST_TICK:
             raise InvalidValueError(
-                f"fire from tick {start} to {end}; allowed: {int(state.tick)} < start < end"
+                f"fire from tick {start} to {end}; "
+                f"allowed: {int(state.tick)} < start < end <= {_LAST_TICK}"
             )
         for k in range(layout.HAZARDS):
             if state.fire_severity[k] == 0 or state.fire_until[k] <= state.tick:
@@ -223,7 +227,9 @@ class TownSim:
     def set_signal(
         self, name: str, *, red: int, green: int, green_start: int, index: int = 0
     ) -> None:
-        """Changes the cycle of an intersection from the next tick on (requirement RUL-06).
+        """Changes the cycle of an intersection (requirement RUL-06).
+
+        The signal shows the new cycle from the next tick on; foreseen waits know it at once.
 
         Args:
             name: The intersection.
@@ -237,6 +243,7 @@ class TownSim:
         """
         k = self.world.town.intersection_index(name)
         _check_whole(red=red, green=green, green_start=green_start)
+        red, green, green_start = int(red), int(green), int(green_start)
         if red < 0 or green < 0 or red + green < 1 or red + green > 10000:
             raise InvalidValueError(
                 f"signal {name!r}: red {red}, green {green}; "
@@ -283,6 +290,7 @@ class TownSim:
         return np.concatenate(parts).astype(np.float32)
 
 
+_LAST_TICK = 1_000_000_000
 STATE_PARTS = (
     ("clock", 1, ("absolute tick", "absolute step", "over")),
     (

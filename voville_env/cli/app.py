@@ -55,7 +55,7 @@ def run() -> None:
     """Runs the command line; our own errors become one line on stderr."""
     try:
         app()
-    except VovilleError as error:
+    except (VovilleError, OSError) as error:
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
         sys.exit(Exit.USAGE)
     except KeyboardInterrupt:

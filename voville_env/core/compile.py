@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -136,3 +138,24 @@ def kernel(
         )(function)
     finally:
         _config.CACHE_DIR = kept
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a compiled function; damaged files of the cache are thrown away and made anew.
+
+    Args:
+        function: An entry point.
+        *arguments: Its arguments.
+
+    Returns:
+        What it returns.
+    """
+    try:
+        return function(*arguments)
+    except (EOFError, pickle.UnpicklingError):
+        folder = cache_folder()
+        if folder is None:
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        return function(*arguments)

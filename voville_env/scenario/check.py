@@ -94,10 +94,22 @@ def _check_times(world: World) -> None:
     for index, confederate in enumerate(spec.confederates):
         for row, crossing in enumerate(confederate.crossings):
             need(f"confederates.{index}.crossings.{row}", crossing.day, crossing.tick)
+    _check_scripts(world)
     day, start, end = spec.focus
     need("focus", day, end, end=True)
     if start >= end:
         raise _fail(world, f"focus is {list(spec.focus)}; allowed: [day, start, end], start < end")
+
+
+def _check_scripts(world: World) -> None:
+    """Duties end after they start, and crossings come one after the other."""
+    for index, officer in enumerate(world.scenario.officers):
+        if officer.start >= officer.end:
+            raise _fail(world, f"officers.{index}: start is {officer.start}; allowed: before end")
+    for index, confederate in enumerate(world.scenario.confederates):
+        when = [(crossing.day, crossing.tick) for crossing in confederate.crossings]
+        if when != sorted(set(when)):
+            raise _fail(world, f"confederates.{index}.crossings: not in the order of their ticks")
 
 
 def _check_characters(world: World) -> None:

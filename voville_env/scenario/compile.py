@@ -67,6 +67,8 @@ def check_window(world: World, window: Window) -> Window:
     """
     clock = world.scenario.clock
     try:
+        if not isinstance(window, (tuple, list)):
+            raise TypeError("not a sequence")
         day, start, end = window
         if any(isinstance(value, bool) for value in (day, start, end)):
             raise TypeError("a flag is no number")

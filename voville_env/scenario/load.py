@@ -177,6 +177,8 @@ def read_scenario(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
     base = data.pop("base", None)
     if base is None:
         return data
+    if not isinstance(base, str) or Path(base).name != base:
+        raise ScenarioError(f"{path}: key 'base' is {base!r}; allowed: a name without folders")
     if path in seen:
         raise ScenarioError(f"{path}: key 'base' is {base!r}, which leads back to this file")
     below = path.with_name(f"{base}.toml")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from voville_env.core import layout
 
-Rectangle = tuple[int, int, int, int]
-Position = tuple[int, int]
+Day = Annotated[int, Field(ge=1)]
+Tick = Annotated[int, Field(ge=0)]
+Tile = Annotated[int, Field(ge=0, le=63)]
+Position = tuple[Tile, Tile]
 Coordinate = Field(ge=0, le=63)
 
 
 class Part(BaseModel):
     """Base of every part: frozen, and unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class PersonalRuleEntry(Part):
@@ -180,11 +182,11 @@ class Oracle(Part):
 class Rewards(Part):
     """Weights of the reward terms; ours, no document defines a reward."""
 
-    progress: float = 0.02
-    arrival: float = 1.0
-    harm: float = -0.5
-    sanction: float = -1.0
-    time: float = -0.002
+    progress: float = Field(default=0.02, ge=-1e6, le=1e6)
+    arrival: float = Field(default=1.0, ge=-1e6, le=1e6)
+    harm: float = Field(default=-0.5, ge=-1e6, le=1e6)
+    sanction: float = Field(default=-1.0, ge=-1e6, le=1e6)
+    time: float = Field(default=-0.002, ge=-1e6, le=1e6)
 
 
 class Scenario(Part):
@@ -202,8 +204,8 @@ class Scenario(Part):
     refuge: str = "park_lawn"
     focal_intersection: str
     commuter_ids: list[str]
-    pass_window: tuple[int, int] = (100, 200)
-    focus: tuple[int, int, int]
+    pass_window: tuple[Tick, Tick] = (100, 200)
+    focus: tuple[Day, Tick, Tick]
     clock: Clock = Clock()
     perception: Perception = Perception()
     authority: Authority = Authority()

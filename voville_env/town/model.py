@@ -160,8 +160,9 @@ class Town:
     items: tuple[Item, ...]
 
     def __post_init__(self) -> None:
-        """Freezes the tile array."""
-        self.terrain.setflags(write=False)
+        """Freezes the tile array: on immutable bytes, so that nobody can make it writable again."""
+        frozen = np.frombuffer(self.terrain.tobytes(), np.uint8).reshape(self.terrain.shape)
+        object.__setattr__(self, "terrain", frozen)
 
     def place(self, name: str) -> Place:
         """Finds a destination by name.

@@ -285,6 +285,7 @@ def _edge(
 
 
 def _fill_routes(town: Town, table: layout.Records, lookahead: int) -> None:
+    from voville_env.core.compile import call
     from voville_env.core.kernels.routing import fill_all  # compiles: only when a town is built
 
     record = table[0]
@@ -296,4 +297,4 @@ def _fill_routes(town: Town, table: layout.Records, lookahead: int) -> None:
         goals[k, tiles] = 1
         record.destination_tile[k] = tiles[len(tiles) // 2]
         homes[k] = record.building[tiles[0]]
-    fill_all(table, goals, homes, lookahead)
+    call(fill_all, table, goals, homes, lookahead)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from voville_env.core import fields
-from voville_env.core.codes import WIDTH, CueType
+from voville_env.core.codes import WIDTH, CueType, Instruction
 from voville_env.core.compile import kernel, small
 from voville_env.core.kernels.movement import reachable_item
 from voville_env.core.kernels.opportunities import route_bits
@@ -19,6 +19,7 @@ WINDOW = fields.WINDOW
 _FIRE = int(CueType.FIRE)
 _LATE = int(CueType.TIME_PRESSURE)
 _TALK = int(CueType.CONVERSATION)
+_REDIRECT = int(Instruction.REDIRECT)
 _TALK_RADIUS = 3
 
 
@@ -81,7 +82,8 @@ def write_authority(town, config, state, agent, row):
     row[6] = -1
     row[7] = 0
     if agent.instruction != 0:
-        row[6] = config.officer_direction[agent.officer]
+        if agent.instruction == _REDIRECT:
+            row[6] = config.officer_direction[agent.officer]
         row[7] = max(0, agent.instruction_until - state.tick)
 
 

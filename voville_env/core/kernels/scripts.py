@@ -28,7 +28,7 @@ def place(config, state):
             tick = config.crossing_tick[c, k]
             if tick >= 0:
                 jitter = config.confederate_jitter
-                tick += between(state.seed, CROSSING, 0, k, -jitter, jitter)
+                tick = max(0, tick + between(state.seed, CROSSING, 0, k, -jitter, jitter))
             state.crossing_tick[c, k] = tick
     for o in range(config.n_officers):
         agent = state.agents[config.n_agents + config.n_confederates + o]
