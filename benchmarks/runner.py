@@ -78,7 +78,16 @@ def play_episode(job: Job) -> dict[str, Any]:
     world = load_world(job.key.scenario)
     policy = load_policy(job.key.policy)
     if path.exists():
-        _check_same(path, world.digest(), policy_hash(policy))
+        _check_same(
+            path,
+            {
+                "scenario": world.scenario.name,
+                "policy": job.key.policy,
+                "seed": job.key.seed,
+                "scenario_hash": world.digest(),
+                "policy_hash": policy_hash(policy),
+            },
+        )
         return metrics_of(path)
     window = None
     if job.quick:
@@ -91,13 +100,15 @@ def play_episode(job: Job) -> dict[str, Any]:
     return metrics_of(path)
 
 
-def _check_same(path: Path, scenario_hash: str, policy: str) -> None:
+def _check_same(path: Path, expected: dict[str, Any]) -> None:
+    """Refuses a finished log of another episode."""
     first = next(read_log(path), {})
-    if (first.get("scenario_hash"), first.get("policy_hash")) != (scenario_hash, policy):
-        raise InvalidValueError(
-            f"{path} was played with another scenario or other policy settings; "
-            "choose another --out folder"
-        )
+    for key, value in expected.items():
+        if first.get(key) != value:
+            raise InvalidValueError(
+                f"{path.name} is a log of {key} {first.get(key)!r}, not {value!r}; "
+                "remove the file to play it again, or choose another --out folder"
+            )
 
 
 def prepare_folder(folder: Path, suite: Suite, *, resume: bool) -> None:

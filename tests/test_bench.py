@@ -106,7 +106,17 @@ def test_a_half_written_episode_is_absent(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(EpisodePlayer, "records", broken)
     summary = bench(tmp_path / "run", ["lawful"], seeds=1)
     assert summary["episodes"] == {"planned": 2, "scored": 0, "failed": 2, "not_run": 0}
-    assert not list((tmp_path / "run" / "episodes").glob("*.jsonl"))
+    assert not list((tmp_path / "run" / "episodes").iterdir())
+
+
+def test_a_log_under_another_name_is_refused(tmp_path: Path) -> None:
+    bench(tmp_path / "run", ["lawful"])
+    episodes = tmp_path / "run" / "episodes"
+    other = (episodes / "jaywalk--lawful--1.jsonl").read_bytes()
+    (episodes / "jaywalk--lawful--0.jsonl").write_bytes(other)
+    summary = bench(tmp_path / "run", ["lawful"], resume=True)
+    assert summary["episodes"]["failed"] == 1
+    assert "is a log of seed 1, not 0" in json.dumps(summary["failures"])
 
 
 def test_failures_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,11 +53,20 @@ def test_an_endless_phase_is_refused(tmp_path: Path) -> None:
         load_world(path)
 
 
-def test_one_tile_is_the_goal_of_one_person(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('goal = "office_KQ"', 'goal = "office_CC"', "both use the place 'office_CC'"),
+        ('goal = "office_KQ"', 'goal = "home_EY"', "both use the place 'home_EY'"),
+        ("x = 16\ny = 29", "x = 16\ny = 25", "the post lies in the place 'home_CC'"),
+    ],
+)
+def test_a_place_is_for_one_person(tmp_path: Path, old: str, new: str, words: str) -> None:
     text = Path(load_world("jaywalk").source).read_text("utf-8")
+    assert old in text
     path = tmp_path / "shared.toml"
-    path.write_text(text.replace('goal = "office_KQ"', 'goal = "office_CC"'), "utf-8")
-    with pytest.raises(ScenarioError, match="both have the goal 'office_CC'"):
+    path.write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(ScenarioError, match=words):
         load_world(path)
 
 

@@ -290,7 +290,10 @@ def write_lines(path: Path, records: Iterable[Event]) -> None:
         records: Its records.
     """
     aside = path.with_name(path.name + ".part")
-    with aside.open("w", encoding="utf-8", newline="\n") as file:
-        for record in records:
-            file.write(dumps(record) + "\n")
-    aside.replace(path)
+    try:
+        with aside.open("w", encoding="utf-8", newline="\n") as file:
+            for record in records:
+                file.write(dumps(record) + "\n")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -140,17 +140,21 @@ def _check_characters(world: World) -> None:
 
 
 def _check_goals(world: World) -> None:
-    """A place of one tile is the goal of one person: a window may start with them there."""
+    """A place is for one person: a night or a window may start with everybody at theirs."""
     owner: dict[str, str] = {}
     for plan in world.scenario.agents:
-        for errand in plan.schedule:
-            box = world.town.place(errand.goal).box
-            if len(box.tiles()) == 1 and owner.setdefault(errand.goal, plan.id) != plan.id:
-                raise _fail(
-                    world,
-                    f"{plan.id} and {owner[errand.goal]} both have the goal {errand.goal!r}, "
-                    "which is one tile",
-                )
+        for place in (plan.start, plan.home, *(errand.goal for errand in plan.schedule)):
+            if owner.setdefault(place, plan.id) != plan.id:
+                raise _fail(world, f"{plan.id} and {owner[place]} both use the place {place!r}")
+    taken = {
+        (tile % WIDTH, tile // WIDTH): place
+        for place in owner
+        for tile in world.town.place(place).box.tiles()
+    }
+    for index, officer in enumerate(world.scenario.officers):
+        if (officer.x, officer.y) in taken:
+            where = taken[officer.x, officer.y]
+            raise _fail(world, f"officers.{index}: the post lies in the place {where!r}")
 
 
 def _terrain(world: World, tile: Position) -> Terrain:
