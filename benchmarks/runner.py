@@ -17,7 +17,7 @@ from voville_env.benchmarks.play import EpisodePlayer, policy_hash, versions
 from voville_env.benchmarks.report import build_report, metrics_of
 from voville_env.benchmarks.suite import EpisodeKey, Suite
 from voville_env.errors import InvalidValueError
-from voville_env.events import LogError, read_log, write_lines
+from voville_env.events import read_log, write_lines
 from voville_env.parallel import VovilleEnv
 from voville_env.policy import load_policy
 from voville_env.scenario import load_world
@@ -360,24 +360,6 @@ def scenario_titles(suite: Suite) -> dict[str, str]:
         if names.count(name) > 1:
             raise InvalidValueError(f"{asked} and another scenario are both named {name!r}")
     return titles
-
-
-def remeasure(folder: Path) -> list[dict[str, Any]]:
-    """Measures every finished episode of a run folder again.
-
-    Args:
-        folder: The run folder.
-
-    Returns:
-        Metrics, sorted by file name.
-
-    Raises:
-        LogError: If the folder has no episodes.
-    """
-    paths = sorted((folder / "episodes").glob("*.jsonl"))
-    if not paths:
-        raise LogError(f"{folder} holds no finished episodes")
-    return [metrics_of(path) for path in paths]
 
 
 def _write(path: Path, text: str) -> None:

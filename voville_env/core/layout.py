@@ -238,7 +238,6 @@ STATE = _record(
         ("n_instructions", "i4"),
         ("event_count", "i4"),
         ("event_lost", "i4"),
-        ("label_count", "i4"),
     ]
 )
 
@@ -267,16 +266,6 @@ OUTCOME = _record(
         ("truncated", "u1"),
     ]
 )
-
-SETTINGS_LIMITS = {
-    "agents": CHARACTERS,
-    "destinations": DESTINATIONS,
-    "signals": SIGNALS,
-    "hazards": HAZARDS,
-    "items": ITEMS,
-    "schedule entries": SCHEDULE,
-    "path tiles": WAYPOINTS,
-}
 
 
 def zeros(dtype: np.dtype[Any], *shape: int) -> Records:
