@@ -13,11 +13,11 @@ from pave_policy.backbone import (
     LegitimacyRequest,
     LegitimacyScore,
     NormativeRequest,
-    Outcome,
     PeerScore,
     RiskRequest,
     Score,
 )
+from pave_policy.outcome import Outcome
 from pave_policy.records import Assessment
 from voville_env.core.codes import Rule
 from voville_env.observation import Context

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from pave_policy.outcome import Outcome
 from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction, Verdict
 from voville_env.core.codes import Decision, Instruction, Rule
 from voville_env.errors import LifecycleError
@@ -20,25 +20,6 @@ from voville_env.observation import Context, Cue, Observation, Peer
 from voville_env.policy import PersonaCard
 
 T = TypeVar("T")
-
-
-class Failure(StrEnum):
-    """Why an operation has no value."""
-
-    MALFORMED = "malformed"
-    TRUNCATED = "truncated"
-    REFUSED = "refused"
-    FILTERED = "filtered"
-    TIMEOUT = "timeout"
-    UNAVAILABLE = "unavailable"
-
-
-@dataclass(frozen=True)
-class Outcome(Generic[T]):
-    """What an operation returned: exactly one of a value and a failure."""
-
-    value: T | None = None
-    failure: Failure | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ violation is scoped: the plan may break the rules that the verdict targets, no o
 
 from __future__ import annotations
 
-from pave_policy.backbone import ActionRequest, Backbone, Failure, OutcomeRequest
+from pave_policy.backbone import ActionRequest, Backbone, OutcomeRequest
+from pave_policy.outcome import Failure
 from pave_policy.phrases import BREAKING, SEEN_BREAKING, listed
 from pave_policy.records import OutcomeNote, Plan, Style, TimedAction, Verdict
 from voville_env.core.codes import TRIGGER_RELEVANT, CueType, Route, Rule, rule_bits

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pave_policy.backbone import Failure
 from pave_policy.emulation import route_for
 from pave_policy.glance import Glance
 from pave_policy.mind import Mind, Question
+from pave_policy.outcome import Failure
 from pave_policy.records import Assessment, Plan, Verdict
 from voville_env.observation import Observation
 

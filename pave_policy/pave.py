@@ -9,13 +9,14 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from pave_policy.assessment import Case, assess
-from pave_policy.backbone import Backbone, Failure, Opinion, OutcomeRequest, run_all, run_now
+from pave_policy.backbone import Backbone, Opinion, OutcomeRequest, run_all, run_now
 from pave_policy.emulation import emulate, propagate
 from pave_policy.executor import steer
 from pave_policy.glance import Glance, Own, look
 from pave_policy.journal import Record, Task, record
 from pave_policy.memory import Memory, warm_up
 from pave_policy.mind import Acted, Mind, Question, situation_of
+from pave_policy.outcome import Failure
 from pave_policy.perception import perceive
 from pave_policy.records import Assessment, Verdict
 from pave_policy.settings import PaveSettings

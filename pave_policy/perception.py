@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pave_policy.backbone import Backbone, Failure, PerceptionRequest
+from pave_policy.backbone import Backbone, PerceptionRequest
+from pave_policy.outcome import Failure
 from voville_env.observation import Context, Observation, to_context
 from voville_env.policy import PersonaCard
 

@@ -20,7 +20,6 @@ from pave_policy.backbone import (
     LegitimacyScore,
     NormativeRequest,
     Opinion,
-    Outcome,
     OutcomeRequest,
     PeerScore,
     PerceptionRequest,
@@ -30,6 +29,7 @@ from pave_policy.backbone import (
 )
 from pave_policy.constants import Source
 from pave_policy.emulation import template_actions, template_note
+from pave_policy.outcome import Outcome
 from pave_policy.phrases import listed
 from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction
 from voville_env.core.codes import CueType, Decision, Instruction

@@ -7,7 +7,8 @@ model that says violate below the threshold is counted before it is overruled.
 from __future__ import annotations
 
 from pave_policy.assessment import Case
-from pave_policy.backbone import Backbone, Failure, Opinion, VerdictRequest
+from pave_policy.backbone import Backbone, Opinion, VerdictRequest
+from pave_policy.outcome import Failure
 from pave_policy.records import Assessment, GateMode, Verdict
 from voville_env.core.codes import Decision
 

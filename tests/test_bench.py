@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from pave_policy.backbone import Opinion, Outcome, VerdictRequest
+from pave_policy.backbone import Opinion, VerdictRequest
 from pave_policy.conditions import pave, pave_no_gate
+from pave_policy.outcome import Outcome
 from pave_policy.surrogate import Surrogate
 from voville_env.benchmarks import runner
 from voville_env.benchmarks.play import EpisodePlayer

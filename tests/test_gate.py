@@ -8,17 +8,16 @@ from hypothesis import strategies as st
 
 from pave_policy.assessment import Case, assess
 from pave_policy.backbone import (
-    Failure,
     LegitimacyRequest,
     LegitimacyScore,
     Opinion,
-    Outcome,
     RiskRequest,
     Score,
     VerdictRequest,
     run_now,
 )
 from pave_policy.conditions import pave, pave_no_gate
+from pave_policy.outcome import Failure, Outcome
 from pave_policy.records import Assessment, GateMode, Verdict
 from pave_policy.settings import PaveSettings
 from pave_policy.surrogate import Surrogate

@@ -13,8 +13,9 @@ import pytest
 
 import voville_env
 from pave_policy import glance
-from pave_policy.backbone import Outcome, RiskRequest, Score, run_now
+from pave_policy.backbone import RiskRequest, Score, run_now
 from pave_policy.conditions import pave, pave_no_gate
+from pave_policy.outcome import Outcome
 from pave_policy.pave import PavePolicy
 from pave_policy.scripted import DirectPolicy, LawfulPolicy, OraclePolicy, RandomPolicy
 from pave_policy.surrogate import Surrogate

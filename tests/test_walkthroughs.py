@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pave_policy.assessment import Case, assess
-from pave_policy.backbone import LegitimacyRequest, LegitimacyScore, Outcome, run_now
+from pave_policy.backbone import LegitimacyRequest, LegitimacyScore, run_now
 from pave_policy.constants import sources
+from pave_policy.outcome import Outcome
 from pave_policy.records import Assessment, GateMode, Verdict
 from pave_policy.surrogate import Surrogate, SurrogateSettings
 from pave_policy.vanilla import VanillaSettings

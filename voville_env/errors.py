@@ -30,6 +30,14 @@ class CapacityError(VovilleError, RuntimeError):
     """A fixed buffer of the core overflowed; nothing after the overflow was recorded."""
 
 
+class CallFailedError(VovilleError, RuntimeError):
+    """A call to something outside failed for good: it fails the episode and is never conduct."""
+
+
+class RunAbortedError(VovilleError, RuntimeError):
+    """What a run depends on cannot be used at all, such as a wrong key: the whole run stops."""
+
+
 class MissingExtraError(VovilleError, ImportError):
     """An optional dependency is missing: the message names the extra that brings it."""
 

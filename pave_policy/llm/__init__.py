@@ -1,0 +1,1 @@
+"""The language-model runtime: prompts, transport, call store and the chat backbone."""
