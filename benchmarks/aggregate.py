@@ -19,7 +19,8 @@ from voville_env.benchmarks.statistics import (
     summarise,
 )
 from voville_env.errors import InvalidValueError
-from voville_env.metrics import BY_KEY, METRICS, Kind, Metric, Unit
+from voville_env.metrics import BY_KEY, METRICS, Kind, Metric, Unit, companion
+from voville_env.metrics.calls import Counts, add_up
 from voville_env.metrics.values import mean, rounded
 
 Key = tuple[str, str, int]
@@ -47,6 +48,7 @@ class Cell:
         scored: Metrics of the scored episodes by seed.
         failed: Seeds that failed.
         facts: What the log says of the policy and scenario; empty where nothing was scored.
+        calls: Model calls of the scored episodes by operation, by seed; without those of none.
     """
 
     scenario: str
@@ -55,6 +57,7 @@ class Cell:
     scored: dict[int, Data] = field(default_factory=dict)
     failed: set[int] = field(default_factory=set)
     facts: Data = field(default_factory=dict)
+    calls: dict[int, dict[str, Counts]] = field(default_factory=dict)
 
     @property
     def missing(self) -> int:
@@ -129,6 +132,35 @@ class Cell:
         """False where so many verdicts are fallbacks that the numbers are not the policy's own."""
         return (self.fallback_share or 0.0) <= FALLBACK_LIMIT
 
+    def tells(self, metric: Metric) -> bool:
+        """Whether a number of the cell may be shown as the policy's own.
+
+        Args:
+            metric: Which number.
+
+        Returns:
+            False for conduct that is not scoreable; how the model answered is shown all the same.
+        """
+        return self.scoreable or metric.of_answers
+
+    def bounds(self, metric: Metric, unit: Unit) -> tuple[float, float] | None:
+        """What a rate is with everything that a fallback decided counted one way and the other.
+
+        Args:
+            metric: The rate.
+            unit: What it counts.
+
+        Returns:
+            Means over seeds of the least and the greatest value; None where there are none.
+        """
+        other = companion(metric)
+        if other is None or unit not in other.units:
+            return None
+        parts = [self.scored[seed][other.key][unit.value] for seed in sorted(self.scored)]
+        extras = [part["extra"] for part in parts if "extra" in part]
+        least, most = (_extra_means(extras).get(name) for name in ("least", "most"))
+        return None if least is None or most is None else (least, most)
+
     def metric_json(self, metric: Metric, unit: Unit) -> Data:
         """A metric over seeds, as it is written down.
 
@@ -176,6 +208,7 @@ class Cell:
             "seeds": sorted(self.scored),
             "scoreable": self.scoreable,
             "no_variance": self.without_variance(),
+            "calls": add_up(self.calls.values()),
             "metrics": {
                 metric.key: {unit.value: self.metric_json(metric, unit) for unit in metric.units}
                 for metric in METRICS
@@ -243,6 +276,8 @@ def gather(
         if key[2] in cell.scored:
             raise InvalidValueError(f"episode {key!r} is given twice")
         cell.scored[key[2]] = item["metrics"]
+        if calls := item.get("calls"):
+            cell.calls[key[2]] = calls
         cell.facts = dict(item["episode"])
     for item in failed:
         key = key_of(item)
@@ -299,7 +334,8 @@ class Comparison:
 def compare(cells: Sequence[Cell], reference: str, keys: Sequence[str]) -> list[Comparison]:
     """Compares a reference policy with the others of each scenario, on shared seeds.
 
-    The comparisons of one metric in one scenario are a family for Holm's correction.
+    The comparisons of one metric in one scenario are a family for Holm's correction. Cells that are
+    not scoreable are left out.
 
     Args:
         cells: All cells.
@@ -311,7 +347,7 @@ def compare(cells: Sequence[Cell], reference: str, keys: Sequence[str]) -> list[
     """
     by_scenario: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
-        if not cell.is_control:
+        if not cell.is_control and cell.scoreable:
             by_scenario[cell.scenario].append(cell)
     found: list[Comparison] = []
     for scenario, group in by_scenario.items():
@@ -338,7 +374,8 @@ def _family(scenario: str, base: Cell, others: Sequence[Cell], key: str) -> list
 def against_controls(cells: Sequence[Cell]) -> list[Comparison]:
     """Sets each scenario's Day-2 rate against its control's, policy by policy (C-51).
 
-    All of these comparisons are one family for Holm's correction.
+    All of these comparisons are one family for Holm's correction. Cells that are not scoreable are
+    left out.
 
     Args:
         cells: All cells.
@@ -346,10 +383,10 @@ def against_controls(cells: Sequence[Cell]) -> list[Comparison]:
     Returns:
         Comparisons in the order of the cells.
     """
-    by_name = {(cell.scenario, cell.policy): cell for cell in cells}
+    by_name = {(cell.scenario, cell.policy): cell for cell in cells if cell.scoreable}
     key, unit = "day2_rate", Unit.TICK
     found = []
-    for cell in cells:
+    for cell in by_name.values():
         control = by_name.get((str(cell.facts.get("control")), cell.policy))
         if control is not None and control is not cell:
             item = paired(cell.values(key, unit), control.values(key, unit))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -16,11 +18,11 @@ from voville_env.core.codes import RewardTerm
 from voville_env.errors import InvalidValueError
 from voville_env.events import FORMAT, Event, EventDecoder, finite
 from voville_env.parallel import VovilleEnv
-from voville_env.policy import Policy
+from voville_env.policy import Actions, Infos, Observations, Policy
 from voville_env.scenario import World
 from voville_env.scenario.briefing import make_briefing
 
-POLICY_RECORDS = ("assessment", "verdict", "importance", "memory", "llm_call")
+POLICY_RECORDS = ("assessment", "verdict", "importance", "memory", "llm_call", "threshold")
 """What a policy may write into a log; everything else is the environment's to say."""
 _PACKAGES = ("voville", "numpy", "numba")
 
@@ -126,6 +128,21 @@ def header(world: World, policy: Policy, name: str, seed: int, *, privileged: bo
     }
 
 
+@dataclass(frozen=True)
+class Turn:
+    """What a policy is to act on.
+
+    Attributes:
+        observations: One observation an agent.
+        infos: One info an agent.
+        opens_tick: Whether it is the first step of a tick.
+    """
+
+    observations: Observations
+    infos: Infos
+    opens_tick: bool
+
+
 class EpisodePlayer:
     """Plays one policy in one environment and yields the log of an episode."""
 
@@ -164,6 +181,46 @@ class EpisodePlayer:
         Yields:
             Log records, `run_start` first and `run_end` last.
         """
+        script = self._script()
+        item = next(script)
+        while True:
+            if isinstance(item, Turn):
+                actions = self.policy.act(item.observations, item.infos)
+                item = script.send(actions)
+                continue
+            yield item
+            try:
+                item = next(script)
+            except StopIteration:
+                return
+
+    async def records_async(self) -> AsyncIterator[Event]:
+        """Plays the episode; while its policy waits for a model, others can be played.
+
+        Yields:
+            The same records.
+        """
+        act = getattr(self.policy, "act_async", None)
+        script = self._script()
+        item = next(script)
+        while True:
+            if isinstance(item, Turn):
+                if act is None:
+                    actions = self.policy.act(item.observations, item.infos)
+                else:
+                    actions = await act(item.observations, item.infos)
+                if item.opens_tick:
+                    await asyncio.sleep(0)  # a stretch without questions must not keep others out
+                item = script.send(actions)
+                continue
+            yield item
+            try:
+                item = next(script)
+            except StopIteration:
+                return
+
+    def _script(self) -> Generator[Event | Turn, Actions | None, None]:
+        """The episode: yields records, and turns to which it expects actions."""
         env, policy = self.env, self.policy
         first = header(env.world, policy, self.name, self.seed, privileged=self._privileged)
         observations, infos = env.reset(seed=self.seed)
@@ -179,7 +236,8 @@ class EpisodePlayer:
                     continue
                 if self._privileged:
                     self._attach_labels(infos)
-            actions = policy.act(observations, infos)
+            actions = yield Turn(observations, infos, opens_tick=within == 0)
+            assert actions is not None
             tick = int(state.tick)
             observations, _, _, _, infos = env.step(actions)
             if self._privileged:

@@ -17,11 +17,12 @@ from voville_env.benchmarks.aggregate import (
     compare,
     gather,
 )
+from voville_env.benchmarks.calls import call_tables
 from voville_env.benchmarks.html import page
 from voville_env.benchmarks.layout import Table, number
+from voville_env.benchmarks.notes import SURROGATE, answered_by, models, note_of, shows_surrogate
 from voville_env.benchmarks.tables import (
     REFERENCE,
-    SURROGATE,
     detail_table,
     difference_table,
     error_table,
@@ -105,7 +106,8 @@ class Report:
         return {
             "format": FORMAT,
             "status": "complete" if complete else "incomplete",
-            "surrogate": SURROGATE,
+            "surrogate": SURROGATE if shows_surrogate(self.cells) else None,
+            "models": models(self.cells),
             "unit_of_replication": "seed",
             "episodes": counts,
             "failures": list(self.failures),
@@ -121,12 +123,8 @@ class Report:
         Returns:
             Markdown, without times.
         """
-        parts = [
-            "# Benchmark report\n",
-            f"{self._headline()}\n",
-            f"{SURROGATE}\n",
-            f"{REPLICATION}\n",
-        ]
+        parts = ["# Benchmark report\n"]
+        parts += [f"{text}\n" for text in self._preamble()]
         parts += [f"- {flag}" for flag in self.flags()]
         parts.append("")
         parts += [table.markdown() for table in self._tables()]
@@ -147,8 +145,8 @@ class Report:
             HTML, without times, scripts or outside requests.
         """
         first = [notice] if notice else []
-        headline = self._headline().replace("**", "")
-        paragraphs = [*first, headline, SURROGATE, REPLICATION, *self.flags()]
+        preamble = [text.replace("**", "") for text in self._preamble()]
+        paragraphs = [*first, *preamble, *self.flags()]
         return page("Benchmark report", paragraphs, self._tables())
 
     def tables(self) -> list[RichTable]:
@@ -178,7 +176,7 @@ class Report:
             if not cell.scoreable:
                 found.append(
                     f"not scoreable: {name}: {number(cell.fallback_share)} of the verdicts are "
-                    f"fallbacks (limit {number(FALLBACK_LIMIT)})"
+                    f"fallbacks (limit {number(FALLBACK_LIMIT)}); it is left out of comparisons"
                 )
         return found
 
@@ -193,6 +191,9 @@ class Report:
             for cell in self.cells
             if (same := cell.without_variance())
         ]
+
+    def _preamble(self) -> list[str]:
+        return list(filter(None, (self._headline(), answered_by(self.cells), REPLICATION)))
 
     def _headline(self) -> str:
         counts = self.counts()
@@ -221,6 +222,11 @@ class Report:
         """Everything but the detail."""
         tables = [table_1(self.cells), table_6(self.cells), error_table(self.cells)]
         tables += [scenario_table(group) for group in self._groups()]
+        tables += call_tables(self.cells)
+        return tables + self._difference_tables()
+
+    def _difference_tables(self) -> list[Table]:
+        tables = []
         if self.comparisons:
             note = (
                 "Holm's correction over the policies of one scenario and metric; the interval is "
@@ -228,15 +234,23 @@ class Report:
                 f"its p is at least 2^(1−n), so it needs {SIGN_FLIP_SEEDS} seeds to tell."
             )
             title = "Paired differences on shared seeds"
-            tables.append(difference_table(title, self.comparisons, note))
+            tables.append(self._differences(title, self.comparisons, note))
         if self.baselines:
             note = (
                 "Commuters on day 2; the control is the same policy and seed without the trigger. "
                 "Holm's correction over all of these rows."
             )
             title = "Day-2 rate less that of the control"
-            tables.append(difference_table(title, self.baselines, note))
+            tables.append(self._differences(title, self.baselines, note))
         return tables
+
+    def _differences(self, title: str, found: Sequence[Comparison], note: str) -> Table:
+        """A table of differences that says who answered, and which cells are not in it."""
+        named = {(item.scenario, name) for item in found for name in (item.first, item.second)}
+        shown = [cell for cell in self.cells if (cell.scenario, cell.policy) in named]
+        spoilt = [f"{c.scenario}, {c.policy}" for c in self.cells if not c.scoreable]
+        left_out = f"Left out, because not scoreable: {'; '.join(spoilt)}." if spoilt else ""
+        return difference_table(title, found, note_of(shown, note, left_out))
 
 
 def build_report(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from voville_env.errors import InvalidValueError, invalid
-from voville_env.policy import installed
+from voville_env.policy import Policy, accepted, installed, load_policy
 from voville_env.scenario import load_world, scenario_names
 
 SCENARIOS = ("fire_escape", "fire_escape_officers", "jaywalk")
 POLICIES = ("pave", "pave-no-gate", "vanilla", "lawful", "direct", "random", "oracle")
 SEEDS = 5
+BACKBONE = "backbone"
 
 
 @dataclass(frozen=True, order=True)
@@ -61,6 +63,8 @@ class Suite:
         seeds: Seeds, the same for every scenario and policy, so that differences are paired.
         days: Days played of each run; None for all.
         quick: A smoke run of the focus windows alone, which is no score.
+        backbone: Who answers the policies that ask questions; each its own default unless named.
+        options: Settings for those policies that take them.
     """
 
     scenarios: tuple[str, ...]
@@ -68,6 +72,8 @@ class Suite:
     seeds: tuple[int, ...]
     days: int | None = None
     quick: bool = False
+    backbone: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def episodes(self) -> list[EpisodeKey]:
         """Every planned episode, in the order of the report.
@@ -98,6 +104,8 @@ def plan(
     seeds: int | None = None,
     days: int | None = None,
     quick: bool = False,
+    backbone: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Suite:
     """Plans a benchmark; controls of the chosen scenarios come along.
 
@@ -107,6 +115,8 @@ def plan(
         seeds: How many seeds, counted from 0; five unless given.
         days: Days to play; all unless given.
         quick: Whether to play only the focus windows, with one seed.
+        backbone: An installed backbone; each policy's own default unless given.
+        options: Settings for those of the policies that take them.
 
     Returns:
         The plan.
@@ -136,4 +146,37 @@ def plan(
         if ":" not in name and name not in known:
             raise invalid("policy", name, [*sorted(known), "module:factory"])
     numbers = tuple(range(1 if quick else seeds or SEEDS))
-    return Suite(tuple(dict.fromkeys(chosen)), tuple(names), numbers, days, quick)
+    given = dict(options or {})
+    _check_options(names, given, backbone)
+    return Suite(tuple(dict.fromkeys(chosen)), tuple(names), numbers, days, quick, backbone, given)
+
+
+def _check_options(policies: list[str], options: Mapping[str, Any], backbone: str | None) -> None:
+    """Refuses a setting, or a backbone, that none of the policies would take."""
+    taken = frozenset[str]().union(*(accepted(name) for name in policies))
+    for name in options:
+        if name not in taken or name == BACKBONE:
+            allowed = sorted(taken - {BACKBONE, "name", "options"})
+            raise invalid(f"option for {', '.join(policies)}", name, allowed)
+    if backbone is not None and BACKBONE not in taken:
+        raise InvalidValueError(
+            f"backbone is {backbone!r}, but none of the policies asks one: {', '.join(policies)}"
+        )
+
+
+def make_policy(suite: Suite, name: str, backbone: Any = None) -> Policy:
+    """Makes a policy of a suite.
+
+    Args:
+        suite: The plan.
+        name: The policy's name.
+        backbone: Who answers its questions, where it asks any; its own default unless given.
+
+    Returns:
+        The policy, with those of the suite's options that it takes.
+    """
+    given = dict(suite.options) | ({} if backbone is None else {BACKBONE: backbone})
+    if not given:
+        return load_policy(name)
+    taken = accepted(name)
+    return load_policy(name, **{key: value for key, value in given.items() if key in taken})

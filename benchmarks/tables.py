@@ -9,12 +9,9 @@ from typing import Any
 
 from voville_env.benchmarks.aggregate import Cell, Comparison, Data
 from voville_env.benchmarks.layout import Table, interval, number
-from voville_env.metrics import BY_KEY, METRICS, Metric, Unit
+from voville_env.benchmarks.notes import not_scoreable, note_of
+from voville_env.metrics import BY_KEY, METRICS, Metric, Unit, companion
 
-SURROGATE = (
-    "The surrogate is a calibrated model of the published behaviour: it demonstrates and tests the "
-    "machinery and is not evidence about language models."
-)
 REFERENCE = "pave"
 # Column of a paper table: key in the data file, head, scenario, metric; None: the row's own policy.
 Column = tuple[str, str, str, str, str | None]
@@ -39,29 +36,55 @@ TABLE_6: tuple[Column, ...] = (
     ("cr_d1", "CR_D1 ↓", PEERS, "cr_d1", None),
 )
 _ARROWS = {"up": " ↑", "down": " ↓", "none": ""}
+_STATISTICS = ("mean", "sd", "SE", "95% interval", "without fallbacks")
 
 
 def _cell(cells: Sequence[Cell], scenario: str, policy: str) -> Cell | None:
     return next((c for c in cells if (c.scenario, c.policy) == (scenario, policy)), None)
 
 
+def _shown(cells: Sequence[Cell], columns: Sequence[Column], policy: str) -> list[Cell | None]:
+    """The cell behind each column of a policy's rows in a paper table."""
+    return [_cell(cells, scenario, other or policy) for _, _, scenario, _, other in columns]
+
+
 def _ours(cells: Sequence[Cell], columns: Sequence[Column], policy: str) -> list[tuple[str, ...]]:
-    """Four rows of a paper table: mean, sd, SE and interval of ours."""
-    rows: dict[str, list[str]] = {"mean": [], "sd": [], "SE": [], "95% interval": []}
-    for _, _, scenario, key, other in columns:
-        metric = BY_KEY[key]
-        cell = _cell(cells, scenario, other or policy)
-        found = cell.summary(metric, metric.units[0]) if cell else None
-        mark = " =" if found and found.no_variance else ""
-        rows["mean"].append(number(found.mean) + mark if found else "–")
-        rows["sd"].append(number(found.sd) if found else "–")
-        rows["SE"].append(number(found.se) if found else "–")
-        rows["95% interval"].append(interval(found.low, found.high) if found else "–")
+    """The rows of ours in a paper table: a statistic each, and the rates without fallbacks."""
+    shown = _shown(cells, columns, policy)
+    metrics = [BY_KEY[key] for _, _, _, key, _ in columns]
+    texts = [_statistics(cell, metric) for cell, metric in zip(shown, metrics, strict=True)]
+    rows = dict(zip(_STATISTICS, zip(*texts, strict=True), strict=True))
+    if not any(cell.fallback_share for cell in shown if cell and cell.scoreable):
+        del rows["without fallbacks"]
     label = _label(cells, policy)
     return [
-        (f"{label}: {name}" if name == "mean" else f"– {name}", *shown)
-        for name, shown in rows.items()
+        (f"{label}: {name}" if name == "mean" else f"– {name}", *row) for name, row in rows.items()
     ]
+
+
+def _statistics(cell: Cell | None, metric: Metric) -> tuple[str, ...]:
+    """One column of ours, in the order of `_STATISTICS`."""
+    found = cell.summary(metric, metric.units[0]) if cell else None
+    if cell is None or found is None:
+        return ("–",) * len(_STATISTICS)
+    if not cell.scoreable:
+        return (not_scoreable(cell, metric, metric.units[0]), *("–",) * (len(_STATISTICS) - 1))
+    return (
+        number(found.mean) + (" =" if found.no_variance else ""),
+        number(found.sd),
+        number(found.se),
+        interval(found.low, found.high),
+        _without_fallbacks(cell, metric),
+    )
+
+
+def _without_fallbacks(cell: Cell, metric: Metric) -> str:
+    """A rate without what a fallback decided, and its bounds."""
+    other, bounds = companion(metric), cell.bounds(metric, metric.units[0])
+    if other is None or bounds is None:
+        return "–"
+    found = cell.summary(other, other.units[0])
+    return f"{number(found.mean if found else None)} {interval(*bounds)}"
 
 
 def _label(cells: Sequence[Cell], policy: str) -> str:
@@ -89,8 +112,12 @@ def table_1(cells: Sequence[Cell]) -> Table:
         "Table 1 of the paper beside ours",
         ("backbone", *(column[1] for column in TABLE_1)),
         tuple(rows),
-        f"{SURROGATE} Rates are per tick (OCR: per instruction). T_rec is counted from leaving the "
-        f"café; from 12 tiles it is ours alone. = no variance over seeds. {paper['plus_minus']}",
+        note_of(
+            _shown(cells, TABLE_1, REFERENCE),
+            "Rates are per tick (OCR: per instruction). T_rec is counted from leaving the café; "
+            "from 12 tiles it is ours alone. = no variance over seeds.",
+            paper["plus_minus"],
+        ),
     )
 
 
@@ -105,15 +132,21 @@ def table_6(cells: Sequence[Cell]) -> Table:
     """
     paper = paper_tables()
     rows: list[tuple[str, ...]] = []
+    shown: list[Cell | None] = []
     for row in paper["table_6"]["rows"]:
         rows.append(_paper_row(TABLE_6, row | {"name": f"paper, {row['name']}"}))
         rows += _ours(cells, TABLE_6, row["policy"])
+        shown += _shown(cells, TABLE_6, row["policy"])
     return Table(
         "Table 6 of the paper beside ours",
         ("condition", *(column[1] for column in TABLE_6)),
         tuple(rows),
-        f"{SURROGATE} VR_cafe counts an attendee who stays in the burning café as 0. Rates are per "
-        f"tick (OCR: per instruction). = no variance over seeds. {paper['plus_minus']}",
+        note_of(
+            shown,
+            "VR_cafe counts an attendee who stays in the burning café as 0. Rates are per tick "
+            "(OCR: per instruction). = no variance over seeds.",
+            paper["plus_minus"],
+        ),
     )
 
 
@@ -132,21 +165,20 @@ def error_table(cells: Sequence[Cell]) -> Table:
         for unit in BY_KEY[key].units
     ]
     keys += [("contested_share", Unit.TICK), ("coverage", Unit.AGENT)]
+    shown = [cell for cell in cells if not cell.is_control]
     rows = [
-        (
-            f"{cell.scenario}, {marked(cell.policy, privileged=cell.privileged)}",
-            *(_short(cell, BY_KEY[key], unit) for key, unit in keys),
-        )
-        for cell in cells
-        if not cell.is_control
+        (_name(cell), *(_short(cell, BY_KEY[key], unit) for key, unit in keys)) for cell in shown
     ]
     return Table(
         "Error rates on both sides against the environment's own label, and coverage",
         ("scenario, policy", *(f"{BY_KEY[key].title} ({unit})" for key, unit in keys)),
         tuple(rows),
-        "False violation: broken though unwarranted ÷ unwarranted. False compliance: kept though "
-        "warranted ÷ warranted; who tried and could not move is counted apart. Both are for rules "
-        "R1 to R3. Coverage: attendees with an opportunity ÷ attendees.",
+        note_of(
+            shown,
+            "False violation: broken though unwarranted ÷ unwarranted. False compliance: kept "
+            "though warranted ÷ warranted; who tried and could not move is counted apart. Both are "
+            "for rules R1 to R3. Coverage: attendees with an opportunity ÷ attendees.",
+        ),
     )
 
 
@@ -179,17 +211,21 @@ def scenario_table(group: Sequence[Cell], keys: Collection[str] | None = None) -
         f"Scenario {group[0].scenario}",
         ("metric (unit)", *heads),
         (scored, *rows),
-        "Mean over seeds and 95% interval. = no variance over seeds. – nothing to measure. "
-        f"† from what the policy says of itself. {SURROGATE}",
+        note_of(
+            group,
+            "Mean over seeds and 95% interval. = no variance over seeds. – nothing to measure. "
+            "† from what the policy says of itself.",
+        ),
     )
 
 
 def _detail_row(cell: Cell, metric: Metric, unit: Unit) -> tuple[str, ...]:
     data = cell.metric_json(metric, unit)
+    first = (_name(cell), unit.value, str(data["n"]))
+    if not cell.tells(metric):
+        return (*first, *("–",) * 7, not_scoreable(cell, metric, unit))
     return (
-        f"{cell.scenario}, {marked(cell.policy, privileged=cell.privileged)}",
-        unit.value,
-        str(data["n"]),
+        *first,
         *(number(data.get(key), 3) for key in ("mean", "sd", "se", "low", "high")),
         f"{_plain(data['numerator'])}/{_plain(data['denominator'])}",
         number(data["conservative"], 3),
@@ -207,8 +243,8 @@ def detail_table(cells: Sequence[Cell], metric: Metric) -> Table:
     Returns:
         The table.
     """
-    rows = [
-        _detail_row(cell, metric, unit)
+    shown = [
+        (cell, unit)
         for cell in cells
         for unit in metric.units
         if cell.values(metric.key, unit) or cell.missing
@@ -217,8 +253,13 @@ def detail_table(cells: Sequence[Cell], metric: Metric) -> Table:
     return Table(
         f"Detail: {metric.title}{_ARROWS[metric.direction]}",
         ("scenario, policy", "unit", *columns, "flag"),
-        tuple(rows),
+        tuple(_detail_row(cell, metric, unit) for cell, unit in shown),
+        note_of(cell for cell, _ in shown),
     )
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell.scenario}, {marked(cell.policy, privileged=cell.privileged)}"
 
 
 def marked(policy: str, *, privileged: bool) -> str:
@@ -238,9 +279,9 @@ def _short(cell: Cell, metric: Metric, unit: Unit) -> str:
     found = cell.summary(metric, unit)
     if found is None:
         return "–"
+    if not cell.tells(metric):
+        return not_scoreable(cell, metric, unit)
     shown = number(found.mean) + (" =" if found.no_variance else "")
-    if not cell.scoreable:
-        shown += " (not scoreable)"
     return shown if found.low is None else f"{shown}\n{interval(found.low, found.high)}"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pave_policy.backbone import (
     Backbone,
@@ -16,6 +17,7 @@ from pave_policy.backbone import (
     PeerScore,
     RiskRequest,
     Score,
+    run_all,
 )
 from pave_policy.outcome import Outcome
 from pave_policy.records import Assessment
@@ -23,9 +25,7 @@ from voville_env.core.codes import Rule
 from voville_env.observation import Context
 from voville_env.policy import PersonaCard
 
-Answers = tuple[
-    Outcome[Score], Outcome[PeerScore], Outcome[Score], Outcome[Score], Outcome[LegitimacyScore]
-]
+SCALARS = ("AssessRisk", "AssessEmpirical", "AssessNormative", "AssessBenefit", "AssessLegitimacy")
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,12 @@ class Case:
     passage_granted: bool = False
 
 
-def escape_of(case: Case) -> Escape | None:
-    """What the planner knows of the ways to safety.
+def escape_of(case: Case, goal: str = "safe") -> Escape | None:
+    """What the planner knows of the ways to a goal.
 
     Args:
         case: The case.
+        goal: `safe` for the safe zone, `goal` for the scheduled one.
 
     Returns:
         The facts, or None where the context names no ways.
@@ -61,7 +62,7 @@ def escape_of(case: Case) -> Escape | None:
     ways = case.context.ways
     if not ways:
         return None
-    lawful, shortest = ways["safe_lawful"], ways["safe_scoped"]
+    lawful, shortest = ways[f"{goal}_lawful"], ways[f"{goal}_scoped"]
     return Escape(
         lawful_steps=lawful.distance,
         lawful_wait_steps=lawful.wait * case.steps_per_tick,
@@ -79,22 +80,28 @@ async def assess(backbone: Backbone, case: Case) -> Outcome[Assessment]:
 
     Returns:
         The five scalars, or the first failure among them.
+
+    Raises:
+        CallFailedError: If one of the calls itself failed.
     """
     context, persona, rules = case.context, case.persona, case.rules
     cues = context.situational_cues
-    risk = backbone.assess_risk(RiskRequest(context, persona, rules, case.passage_granted))
-    empirical = backbone.assess_empirical(EmpiricalRequest(context.peer_behaviors, rules))
-    normative = backbone.assess_normative(NormativeRequest(context, persona, rules))
-    benefit = backbone.assess_benefit(BenefitRequest(cues, persona, rules))
-    legitimacy = backbone.assess_legitimacy(
-        LegitimacyRequest(cues, persona, rules, escape_of(case))
-    )
-    if backbone.concurrent:
-        return _combine(await asyncio.gather(risk, empirical, normative, benefit, legitimacy))
-    return _combine((await risk, await empirical, await normative, await benefit, await legitimacy))
+    works: list[Coroutine[Any, Any, Outcome[Any]]] = [
+        backbone.assess_risk(RiskRequest(context, persona, rules, case.passage_granted)),
+        backbone.assess_empirical(EmpiricalRequest(context.peer_behaviors, rules)),
+        backbone.assess_normative(NormativeRequest(context, persona, rules)),
+        backbone.assess_benefit(BenefitRequest(cues, persona, rules)),
+        backbone.assess_legitimacy(
+            LegitimacyRequest(cues, persona, rules, escape_of(case), escape_of(case, "goal"))
+        ),
+    ]
+    answers = await run_all(works, side_by_side=backbone.concurrent)
+    for name, answer in zip(SCALARS, answers, strict=True):
+        answer.conduct(name)
+    return _combine(answers)
 
 
-def _combine(answers: Answers) -> Outcome[Assessment]:
+def _combine(answers: Sequence[Outcome[Any]]) -> Outcome[Assessment]:
     risk, empirical, normative, benefit, legitimacy = (answer.value for answer in answers)
     if not (
         isinstance(risk, Score)
@@ -103,7 +110,8 @@ def _combine(answers: Answers) -> Outcome[Assessment]:
         and isinstance(benefit, Score)
         and isinstance(legitimacy, LegitimacyScore)
     ):
-        return Outcome(failure=next(item.failure for item in answers if item.value is None))
+        first = next(item for item in answers if item.value is None)
+        return Outcome(failure=first.failure, detail=first.detail)
     reasons = {
         "risk": risk.reason,
         "p_norm": normative.reason,

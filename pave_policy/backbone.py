@@ -8,15 +8,17 @@ those of a chat model can wait side by side; a backbone that never waits is driv
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pave_policy.outcome import Outcome
 from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction, Verdict
-from voville_env.core.codes import Decision, Instruction, Rule
+from pave_policy.site import Site
+from voville_env.core.codes import Decision, Direction, Instruction, Rule
 from voville_env.errors import LifecycleError
-from voville_env.observation import Context, Cue, Observation, Peer
+from voville_env.observation import Context, Cue, Peer
 from voville_env.policy import PersonaCard
 
 T = TypeVar("T")
@@ -60,7 +62,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Escape:
-    """What the planner knows of the ways to safety (requirement C-34).
+    """What the planner knows of the ways to a goal (requirement C-34).
 
     Attributes:
         lawful_steps: Steps of the lawful way; None where there is none.
@@ -83,10 +85,17 @@ class Escape:
 
 
 @dataclass(frozen=True)
-class PerceptionRequest:
-    """PerceiveContext: the raw observation and the person."""
+class ThresholdRequest:
+    """ElicitThreshold: the person alone."""
 
-    observation: Observation
+    persona: PersonaCard
+
+
+@dataclass(frozen=True)
+class PerceptionRequest:
+    """PerceiveContext: what reaches the person, in the environment's structure, and the person."""
+
+    context: Context
     persona: PersonaCard
 
 
@@ -128,12 +137,21 @@ class BenefitRequest:
 
 @dataclass(frozen=True)
 class LegitimacyRequest:
-    """AssessLegitimacy: the current cues and the ways to safety; neither peers nor memory."""
+    """AssessLegitimacy: the current cues and the ways there are; neither peers nor memory.
+
+    Attributes:
+        cues: The current cues.
+        persona: The person.
+        rules: The rules in question.
+        escape: The ways to safety; None where the context names none.
+        errand: The ways to the scheduled goal; None where the context names none.
+    """
 
     cues: tuple[Cue, ...]
     persona: PersonaCard
     rules: tuple[Rule, ...]
     escape: Escape | None
+    errand: Escape | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +165,8 @@ class VerdictRequest:
     threshold: int
     officer_in_sight: bool
     instruction: Instruction
+    direction: Direction | None = None
+    passage_granted: bool = False
     prior_justifications: tuple[str, ...] = ()
 
 
@@ -170,7 +190,7 @@ class OutcomeRequest:
 
 
 class Backbone(Protocol):
-    """Answers the nine operations of a decision.
+    """Answers the ten operations: one at the start of an episode, nine for a decision.
 
     Attributes:
         name: Shown in records.
@@ -184,8 +204,20 @@ class Backbone(Protocol):
         """What identifies the backbone, JSON-ready."""
         ...
 
+    def at(self, site: Site, asked: Counter[str]) -> Backbone:
+        """The backbone for one place in a run; `asked` counts a person's requests in an episode."""
+        ...
+
+    def take_records(self) -> list[dict[str, Any]]:
+        """Log records of what was asked here since the last call, in a fixed order."""
+        ...
+
+    async def elicit_threshold(self, request: ThresholdRequest) -> Outcome[Score]:
+        """A person's legitimacy threshold."""
+        ...
+
     async def perceive_context(self, request: PerceptionRequest) -> Outcome[Context]:
-        """Turns an observation into the context record."""
+        """Turns what reaches a person into the context record."""
         ...
 
     async def assess_risk(self, request: RiskRequest) -> Outcome[Score]:
@@ -245,6 +277,9 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
 async def run_all(works: Iterable[Coroutine[Any, Any, T]], *, side_by_side: bool) -> list[T]:
     """Runs coroutines and collects their results in order.
 
+    Side by side, all of them come to their end before the first exception, in order, is raised: a
+    call under way is paid for, and its answer is kept.
+
     Args:
         works: What to run.
         side_by_side: Together on the running event loop, or one after the other.
@@ -253,7 +288,11 @@ async def run_all(works: Iterable[Coroutine[Any, Any, T]], *, side_by_side: bool
         One result each.
     """
     if side_by_side:
-        return list(await asyncio.gather(*works))
+        results = await asyncio.gather(*works, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if not isinstance(result, BaseException)]
     waiting = list(works)
     try:
         return [await work for work in waiting]

@@ -101,8 +101,12 @@ async def emulate(
 
     Returns:
         The plan, and why a plain list stands in, if it does.
+
+    Raises:
+        CallFailedError: If the call itself failed.
     """
     outcome = await backbone.emulate_action(ActionRequest(verdict, context, persona))
+    outcome.conduct("EmulateAction")
     actions = outcome.value
     may_break: tuple[Rule, ...] = verdict.rules if verdict.violates else ()
     plan = Plan(
@@ -125,7 +129,11 @@ async def propagate(
 
     Returns:
         The note, and why a plain one stands in, if it does.
+
+    Raises:
+        CallFailedError: If the call itself failed.
     """
     outcome = await backbone.propagate_outcome(request)
+    outcome.conduct("PropagateOutcome")
     note = template_note(request) if outcome.value is None else outcome.value
     return note, outcome.failure

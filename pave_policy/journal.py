@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pave_policy.backbone import Score
 from pave_policy.emulation import route_for
 from pave_policy.glance import Glance
 from pave_policy.mind import Mind, Question
-from pave_policy.outcome import Failure
+from pave_policy.outcome import Failure, Outcome
+from pave_policy.perception import Heard
 from pave_policy.records import Assessment, Plan, Verdict
 from voville_env.observation import Observation
 
@@ -40,6 +42,7 @@ class Task:
         glance: What they see.
         observation: The same in full.
         passed: Whether the officer in sight has let them pass.
+        heard: What is told of people in view, by their offset.
     """
 
     agent: str
@@ -47,6 +50,23 @@ class Task:
     glance: Glance
     observation: Observation
     passed: bool
+    heard: Heard
+
+    def threshold_record(self, outcome: Outcome[Score]) -> Record:
+        """The record of an elicited threshold.
+
+        Args:
+            outcome: What was answered.
+
+        Returns:
+            A JSON-ready record; the published threshold where there is no usable answer.
+        """
+        return self._record(
+            "threshold",
+            value=self.mind.persona.legitimacy_threshold,
+            reason=None if outcome.value is None else outcome.value.reason,
+            fallback=None if outcome.failure is None else outcome.failure.value,
+        )
 
     def assessment_record(
         self, question: Question, assessment: Assessment, failure: Failure | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,12 +99,14 @@ class Acted:
     """A verdict that is being carried out.
 
     Attributes:
+        rule_set: Which of the two sets it is about.
         verdict: The verdict.
         plan: How it is carried out.
         position: Where it was given.
         day: When it was given.
     """
 
+    rule_set: RuleSet
     verdict: Verdict
     plan: Plan
     position: tuple[int, int]
@@ -124,6 +127,8 @@ class Mind:
         defies: Whether this tick's verdict is to violate, whatever is ordered.
         gate_open: Whether the gate was open at the last verdict on the traffic rules.
         sanctioned: Whether an officer sanctioned them since the last verdict.
+        knows_threshold: Whether their threshold was asked for in this episode.
+        asked: How often each request was made of a model in this episode.
         log: Decision records that nobody has collected yet.
     """
 
@@ -136,6 +141,8 @@ class Mind:
     defies: bool = False
     gate_open: bool = True
     sanctioned: bool = False
+    knows_threshold: bool = False
+    asked: Counter[str] = field(default_factory=Counter)
     log: list[dict[str, Any]] = field(default_factory=list)
     _cues: CueSignature = ()
     _passed_by: int = NONE
@@ -229,10 +236,11 @@ class Mind:
         """The verdicts whose outcome can be seen now.
 
         Returns:
-            What was kept; nothing is kept any longer.
+            What was kept, in the order of the two sets, whichever was answered first; nothing is
+            kept any longer.
         """
         acted, self._acted = self._acted, []
-        return acted
+        return sorted(acted, key=lambda item: list(RuleSet).index(item.rule_set))
 
     def settle(self, verdicts: dict[RuleSet, Verdict], *, escaping: bool) -> None:
         """Sets the way of the tick from its verdicts.

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from voville_env.errors import CallFailedError
+
 T = TypeVar("T")
 
 
@@ -57,3 +59,19 @@ class Outcome(Generic[T]):
     value: T | None = None
     failure: Failure | None = None
     detail: str = ""
+
+    def conduct(self, operation: str) -> Outcome[T]:
+        """Lets pass what the model did, a value or an unusable answer, and nothing else.
+
+        Args:
+            operation: Which one it was, for the message.
+
+        Returns:
+            The outcome itself.
+
+        Raises:
+            CallFailedError: If something happened to the call: that is never conduct.
+        """
+        if self.failure is not None and self.failure.is_infrastructure:
+            raise CallFailedError(f"{operation}: {self.failure.value}: {self.detail}")
+        return self

@@ -5,11 +5,21 @@ Everything between two verdicts runs on the arrays; the typed context is made on
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pave_policy.assessment import Case, assess
-from pave_policy.backbone import Backbone, Opinion, OutcomeRequest, run_all, run_now
+from pave_policy.backbone import (
+    Backbone,
+    Opinion,
+    OutcomeRequest,
+    ThresholdRequest,
+    run_all,
+    run_now,
+)
+from pave_policy.background import wait_for
 from pave_policy.emulation import emulate, propagate
 from pave_policy.executor import steer
 from pave_policy.glance import Glance, Own, look
@@ -17,16 +27,19 @@ from pave_policy.journal import Record, Task, record
 from pave_policy.memory import Memory, warm_up
 from pave_policy.mind import Acted, Mind, Question, situation_of
 from pave_policy.outcome import Failure
-from pave_policy.perception import perceive
-from pave_policy.records import Assessment, Verdict
-from pave_policy.settings import PaveSettings
+from pave_policy.perception import Heard, perceive
+from pave_policy.records import Assessment, RuleSet, Verdict
+from pave_policy.settings import PaveSettings, Perception
+from pave_policy.site import Site
 from pave_policy.verdict import comply_without_model, enforce, gate_is_open, give_verdict
 from pave_policy.walking import walkers_of
-from voville_env.errors import LifecycleError
 from voville_env.observation import Context
 from voville_env.policy import Actions, BasePolicy, Briefing, Infos, Observations
 
 Work = Coroutine[Any, Any, None]
+Told = tuple[int, int, str]
+"""Day, tick and words of an act as others saw it."""
+_TOLD_TICKS = 3
 
 
 class PavePolicy(BasePolicy):
@@ -53,6 +66,7 @@ class PavePolicy(BasePolicy):
         self.options = options or PaveSettings()
         self.backbone = backbone
         self._minds: dict[str, Mind] = {}
+        self._told: dict[str, deque[Told]] = {}
         self._steps_per_tick = 4
 
     def settings(self) -> dict[str, Any]:
@@ -77,6 +91,8 @@ class PavePolicy(BasePolicy):
             agent: Mind(persona, walkers[agent], Memory(roads))
             for agent, persona in briefing.personas.items()
         }
+        # The last two, so that what is told in a tick does not depend on who is asked first.
+        self._told = {agent: deque(maxlen=2) for agent in briefing.personas}
         for agent, mind in self._minds.items():
             mind.log += [
                 record("memory", agent, (1, 0), kind="warm-up", text=text, fallback=None)
@@ -84,7 +100,7 @@ class PavePolicy(BasePolicy):
             ]
 
     def act(self, observations: Observations, infos: Infos) -> Actions:
-        """Decides and acts, with a backbone that never waits.
+        """Decides and acts; where the backbone waits for a model, this call waits too.
 
         Args:
             observations: One observation an agent.
@@ -94,15 +110,12 @@ class PavePolicy(BasePolicy):
             One action an agent.
 
         Raises:
-            LifecycleError: With a backbone that waits for a model.
+            CallFailedError: If a call to the model failed for good.
         """
-        if self.backbone.concurrent:
-            raise LifecycleError(
-                f"backbone {self.backbone.name!r} waits for a model: await act_async(), not act()"
-            )
         glances = _glances(observations)
         if works := self._due(observations, glances):
-            run_now(run_all(works, side_by_side=False))
+            work = run_all(works, side_by_side=self.backbone.concurrent)
+            _ = wait_for(work) if self.backbone.concurrent else run_now(work)
         return self._steer(observations, glances)
 
     async def act_async(self, observations: Observations, infos: Infos) -> Actions:
@@ -114,9 +127,13 @@ class PavePolicy(BasePolicy):
 
         Returns:
             One action an agent.
+
+        Raises:
+            CallFailedError: If a call to the model failed for good.
         """
         glances = _glances(observations)
-        await run_all(self._due(observations, glances), side_by_side=self.backbone.concurrent)
+        if works := self._due(observations, glances):
+            await run_all(works, side_by_side=self.backbone.concurrent)
         return self._steer(observations, glances)
 
     def observe(self, events: Sequence[Mapping[str, Any]]) -> None:
@@ -133,7 +150,8 @@ class PavePolicy(BasePolicy):
         """Decision records since the last call.
 
         Returns:
-            Records of type `assessment`, `verdict` and `memory`, agent by agent.
+            Records of type `llm_call`, `threshold`, `assessment`, `verdict` and `memory`, agent by
+            agent.
         """
         records: list[Record] = []
         for mind in self._minds.values():
@@ -158,8 +176,10 @@ class PavePolicy(BasePolicy):
             questions = mind.questions(glance, observations[agent])
             passed = mind.note_authority(glance)
             acted = mind.take_acted()
-            if questions or acted:
-                task = Task(agent, mind, glance, observations[agent], passed)
+            elicits = self.options.elicit_threshold and not mind.knows_threshold
+            if questions or acted or elicits:
+                heard = self._heard(agent, glances) if self.options.peer_text else {}
+                task = Task(agent, mind, glance, observations[agent], passed, heard)
                 works.append(self._deliberate(task, questions, acted))
             if not acted:
                 mind.sanctioned = False
@@ -167,13 +187,54 @@ class PavePolicy(BasePolicy):
                 mind.settle({}, escaping=bool(glance.own.escaping))
         return works
 
+    def _heard(self, agent: str, glances: Mapping[str, Glance]) -> Heard:
+        """What is told of the others' acts in earlier ticks, by their offset from one person."""
+        own = glances[agent].own
+        heard = {}
+        for other, told in self._told.items():
+            if other == agent or other not in glances:
+                continue
+            place = glances[other].own
+            recent = [
+                text
+                for day, tick, text in told
+                if day == own.day and 0 < own.tick - tick <= _TOLD_TICKS
+            ]
+            if recent:
+                heard[place.x - own.x, place.y - own.y] = recent[-1]
+        return heard
+
+    def _desk(self, task: Task, rule_set: RuleSet | None = None) -> Backbone:
+        """The backbone for one question of one person and tick."""
+        own, briefing = task.glance.own, self.briefing
+        site = Site(
+            scenario="" if briefing is None else briefing.scenario,
+            policy=self.name,
+            seed=0 if briefing is None else briefing.seed,
+            agent=task.agent,
+            day=own.day,
+            tick=own.tick,
+            rule_set=None if rule_set is None else rule_set.value,
+        )
+        return self.backbone.at(site, task.mind.asked)
+
     async def _deliberate(self, task: Task, questions: list[Question], acted: list[Acted]) -> None:
         """One person's tick: what came of the last verdicts, then the new ones."""
-        await run_all([self._note_outcome(task, item) for item in acted], side_by_side=False)
-        task.mind.sanctioned = False
+        mind = task.mind
+        if self.options.elicit_threshold and not mind.knows_threshold:
+            await self._elicit(task)
+        notes = [self._note_outcome(task, item) for item in acted]
+        for text, log in await run_all(notes, side_by_side=self.backbone.concurrent):
+            mind.memory.outcomes.append(text)
+            mind.log += log
+        mind.sanctioned = False
         if not questions:
             return
-        context, failure = await perceive(self.backbone, task.observation, task.mind.persona)
+        asks = self.options.perception is Perception.LLM
+        desk = self._desk(task) if asks else None
+        context, failure = await perceive(desk, task.observation, mind.persona, task.heard)
+        if desk is not None:
+            mind.log += desk.take_records()
         answers = await run_all(
             [self._answer(task, question, context, failure) for question in questions],
             side_by_side=self.backbone.concurrent,
@@ -181,27 +242,38 @@ class PavePolicy(BasePolicy):
         verdicts = {}
         for question, (verdict, log) in zip(questions, answers, strict=True):
             verdicts[question.rule_set] = verdict
-            task.mind.log += log
-        task.mind.settle(verdicts, escaping=context.escaping)
+            mind.log += log
+        mind.settle(verdicts, escaping=context.escaping)
+
+    async def _elicit(self, task: Task) -> None:
+        """Asks for a person's threshold; the published one stands in where that fails."""
+        mind, desk = task.mind, self._desk(task)
+        mind.knows_threshold = True
+        outcome = await desk.elicit_threshold(ThresholdRequest(mind.persona))
+        outcome.conduct("ElicitThreshold")
+        if outcome.value is not None:
+            mind.persona = replace(mind.persona, legitimacy_threshold=outcome.value.value)
+        mind.log += [*desk.take_records(), task.threshold_record(outcome)]
 
     async def _answer(
         self, task: Task, question: Question, context: Context, failure: Failure | None
     ) -> tuple[Verdict, list[Record]]:
         """Assessment, verdict and plan for one question, and the records of it."""
-        persona = task.mind.persona
+        persona, desk = task.mind.persona, self._desk(task, question.rule_set)
         case = Case(
             context, persona, question.rules, self._steps_per_tick, question.ahead, task.passed
         )
-        outcome = await assess(self.backbone, case)
+        outcome = await assess(desk, case)
         if outcome.value is None:
             verdict = comply_without_model(case, outcome.failure or Failure.MALFORMED)
-            return verdict, await self._carry_out(task, question, case, verdict)
+            records = await self._carry_out(task, question, case, verdict, desk)
+            return verdict, [*desk.take_records(), *records]
         assessed = task.assessment_record(question, outcome.value, failure)
-        verdict, records = await self._judge(task, question, case, outcome.value)
-        return verdict, [assessed, *records]
+        verdict, records = await self._judge(task, question, case, outcome.value, desk)
+        return verdict, [*desk.take_records(), assessed, *records]
 
     async def _judge(
-        self, task: Task, question: Question, case: Case, assessment: Assessment
+        self, task: Task, question: Question, case: Case, assessment: Assessment, desk: Backbone
     ) -> tuple[Verdict, list[Record]]:
         """The verdict on an assessed case: reused in an unchanged situation, fresh otherwise."""
         mind, gate = task.mind, self.options.gate
@@ -214,39 +286,42 @@ class PavePolicy(BasePolicy):
             verdict = enforce(said, case, assessment, gate)
             return verdict, [task.verdict_record(question, verdict)]
         prior = mind.memory.reasons(situation)
-        verdict = await give_verdict(self.backbone, case, assessment, gate, prior)
+        verdict = await give_verdict(desk, case, assessment, gate, prior)
         mind.remember(question.rule_set, situation, verdict)
-        return verdict, await self._carry_out(task, question, case, verdict)
+        return verdict, await self._carry_out(task, question, case, verdict, desk)
 
     async def _carry_out(
-        self, task: Task, question: Question, case: Case, verdict: Verdict
+        self, task: Task, question: Question, case: Case, verdict: Verdict, desk: Backbone
     ) -> list[Record]:
         """The plan of a fresh verdict, and the records of both."""
-        plan, failure = await emulate(self.backbone, verdict, case.context, case.persona)
+        plan, failure = await emulate(desk, verdict, case.context, case.persona)
         context = case.context
-        task.mind.expect_outcome(Acted(verdict, plan, context.position, context.day))
+        task.mind.expect_outcome(
+            Acted(question.rule_set, verdict, plan, context.position, context.day)
+        )
         return [
             task.verdict_record(question, verdict, plan, failure),
             task.memory_record("justification", verdict.justification, None),
         ]
 
-    async def _note_outcome(self, task: Task, acted: Acted) -> None:
-        """Pairs a verdict with what came of it, in memory and in the log."""
-        own = task.glance.own
+    async def _note_outcome(self, task: Task, acted: Acted) -> tuple[str, list[Record]]:
+        """Pairs a verdict with what came of it, for memory and for the log."""
+        own, desk = task.glance.own, self._desk(task, acted.rule_set)
         request = OutcomeRequest(
             verdict=acted.verdict,
             actions=acted.plan.actions,
             moved=(own.x, own.y) != acted.position and own.day == acted.day,
             sanctioned=task.mind.sanctioned,
         )
-        note, failure = await propagate(self.backbone, request)
+        note, failure = await propagate(desk, request)
+        if acted.rule_set is RuleSet.RELEVANT:
+            self._told[task.agent].append((own.day, own.tick, note.observed_behavior))
         names = ", ".join(rule.name for rule in acted.verdict.rules)
         text = (
             f"Verdict {acted.verdict.decision.value} ({names}): {note.observed_behavior} "
             f"{note.observed_outcome.capitalize()}."
         )
-        task.mind.memory.outcomes.append(text)
-        task.mind.log.append(task.memory_record("outcome", text, failure))
+        return text, [*desk.take_records(), task.memory_record("outcome", text, failure)]
 
 
 def _glances(observations: Observations) -> dict[str, Glance]:

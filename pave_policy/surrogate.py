@@ -8,12 +8,14 @@ walkthroughs; no constant is an entry of a result table.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Annotated, Any
 
 from pave_policy.backbone import (
     ActionRequest,
+    Backbone,
     BenefitRequest,
     EmpiricalRequest,
     LegitimacyRequest,
@@ -25,6 +27,7 @@ from pave_policy.backbone import (
     PerceptionRequest,
     RiskRequest,
     Score,
+    ThresholdRequest,
     VerdictRequest,
 )
 from pave_policy.constants import Source
@@ -32,8 +35,9 @@ from pave_policy.emulation import template_actions, template_note
 from pave_policy.outcome import Outcome
 from pave_policy.phrases import listed
 from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction
+from pave_policy.site import Site
 from voville_env.core.codes import CueType, Decision, Instruction
-from voville_env.observation import Context, Cue, to_context
+from voville_env.observation import Context, Cue
 
 ORDERS = (Instruction.HOLD, Instruction.REDIRECT)
 """Instructions that forbid going on as before."""
@@ -123,16 +127,47 @@ class Surrogate:
         constants["legitimacy_curve"] = [list(point) for point in self.constants.legitimacy_curve]
         return {"name": self.name, "constants": constants}
 
+    def at(self, site: Site, asked: Counter[str]) -> Backbone:
+        """The same everywhere.
+
+        Args:
+            site: Not used.
+            asked: Not used.
+
+        Returns:
+            Itself.
+        """
+        return self
+
+    def take_records(self) -> list[dict[str, Any]]:
+        """Nothing: no model is called.
+
+        Returns:
+            An empty list.
+        """
+        return []
+
+    async def elicit_threshold(self, request: ThresholdRequest) -> Outcome[Score]:
+        """The threshold that the person's card gives.
+
+        Args:
+            request: The person.
+
+        Returns:
+            The threshold.
+        """
+        return Outcome(Score(request.persona.legitimacy_threshold, "The published value."))
+
     async def perceive_context(self, request: PerceptionRequest) -> Outcome[Context]:
         """Takes the environment's own structure as it is.
 
         Args:
-            request: The raw observation.
+            request: What reaches the person.
 
         Returns:
             The context.
         """
-        return Outcome(to_context(request.observation))
+        return Outcome(request.context)
 
     async def assess_risk(self, request: RiskRequest) -> Outcome[Score]:
         """Falls exponentially with the distance to the nearest officer.

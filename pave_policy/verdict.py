@@ -102,6 +102,9 @@ async def give_verdict(
 
     Returns:
         The verdict after the gate.
+
+    Raises:
+        CallFailedError: If the call itself failed.
     """
     outcome = await backbone.generate_verdict(
         VerdictRequest(
@@ -112,9 +115,12 @@ async def give_verdict(
             threshold=case.persona.legitimacy_threshold,
             officer_in_sight=case.context.authority_present,
             instruction=case.context.instruction,
+            direction=case.context.instruction_direction,
+            passage_granted=case.passage_granted,
             prior_justifications=prior_justifications,
         )
     )
+    outcome.conduct("GenerateVerdict")
     if outcome.value is None:
         failure = outcome.failure or Failure.MALFORMED
         return comply_without_model(case, failure, assessment.legitimacy)

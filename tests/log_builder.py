@@ -121,6 +121,29 @@ class LogBuilder:
         given = base | {"rules": rules.split(), "decision": decision} | fields
         self.add("verdict", agent, tick, **given)
 
+    def order(
+        self, agent: str, tick: int, *, complied: bool, ticks: int = 2, kind: str = "hold"
+    ) -> None:
+        """An officer's order, and what became of it some ticks later."""
+        known: dict[str, Any] = {"officer": "TO1", "kind": kind, "id": 1}
+        self.add("instruction", agent, tick, **known, valid_ticks=ticks + 1, distance=5)
+        judged: dict[str, Any] = {"complied": complied, "ticks": ticks}
+        self.add("instruction_response", agent, tick + ticks, **known, **judged)
+
+    def call(self, operation: str = "assess_risk", outcome: str = "valid", **fields: Any) -> None:
+        """A record of one model call."""
+        call: dict[str, Any] = {
+            "operation": operation,
+            "outcome": outcome,
+            "keys": ["k1"],
+            "prompt_tokens": 100,
+            "completion_tokens": 10,
+        }
+        if outcome != "valid":
+            call |= {"detail": "no answer", "fallback": "comply"}
+        rule_set = fields.pop("rule_set", "trigger_relevant")
+        self.add("llm_call", "CC", 60, rule_set=rule_set, calls=[call | fields])
+
     def jaywalk(self, tick: int, observers: str, day: int = 1) -> None:
         self.add(
             "peer_broadcast",

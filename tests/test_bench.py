@@ -15,7 +15,7 @@ from pave_policy.backbone import Opinion, VerdictRequest
 from pave_policy.conditions import pave, pave_no_gate
 from pave_policy.outcome import Outcome
 from pave_policy.surrogate import Surrogate
-from voville_env.benchmarks import runner
+from voville_env.benchmarks import episodes, runner
 from voville_env.benchmarks.play import EpisodePlayer
 from voville_env.benchmarks.suite import EpisodeKey, plan
 from voville_env.core.codes import Decision
@@ -73,7 +73,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(
     bench(tmp_path / "whole", ["lawful", "direct"])
     original, calls = runner.play_episode, 0
 
-    def dying(job: runner.Job) -> dict[str, Any]:
+    def dying(job: episodes.Job) -> dict[str, Any]:
         nonlocal calls
         calls += 1
         if calls == 4:
@@ -94,7 +94,7 @@ def test_finished_episodes_are_not_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench(tmp_path / "run", ["lawful"], seeds=1)
-    monkeypatch.setattr(runner, "EpisodePlayer", None)
+    monkeypatch.setattr(episodes, "EpisodePlayer", None)
     summary = bench(tmp_path / "run", ["lawful"], seeds=1, resume=True)
     assert summary["episodes"]["scored"] == 2
 

@@ -23,7 +23,7 @@ from pave_policy.settings import PaveSettings
 from pave_policy.surrogate import Surrogate
 from pave_policy.verdict import comply_without_model, gate_is_open, give_verdict
 from voville_env.core.codes import Decision, Rule
-from voville_env.errors import InvalidValueError
+from voville_env.errors import CallFailedError, InvalidValueError
 from voville_env.observation import Context
 from voville_env.policy import PersonaCard
 
@@ -40,20 +40,21 @@ class AlwaysViolate(Surrogate):
 class Mute(Surrogate):
     """A model whose verdicts, or whose risk scalars, are unusable."""
 
-    def __init__(self, *, risk: bool) -> None:
+    def __init__(self, *, risk: bool, failure: Failure | None = None) -> None:
         super().__init__()
         self.risk = risk
+        self.failure = failure
 
     async def assess_risk(self, request: RiskRequest) -> Outcome[Score]:
         if self.risk:
-            return Outcome(failure=Failure.TIMEOUT)
+            return Outcome(failure=self.failure or Failure.REFUSED)
         return await super().assess_risk(request)
 
     async def assess_legitimacy(self, request: LegitimacyRequest) -> Outcome[LegitimacyScore]:
         return Outcome(LegitimacyScore(100, "", "", ""))
 
     async def generate_verdict(self, request: VerdictRequest) -> Outcome[Opinion]:
-        return Outcome(failure=Failure.MALFORMED)
+        return Outcome(failure=self.failure or Failure.MALFORMED)
 
 
 def case_with(threshold: int) -> Case:
@@ -136,9 +137,18 @@ def test_a_failed_operation_complies_and_is_marked() -> None:
     verdict = verdict_of(100, 1, GateMode.CODE, Mute(risk=False))
     assert (verdict.decision, verdict.fallback) == (Decision.COMPLY, "malformed")
     outcome = run_now(assess(Mute(risk=True), case_with(50)))
-    assert (outcome.value, outcome.failure) == (None, Failure.TIMEOUT)
-    fallback = comply_without_model(case_with(50), Failure.TIMEOUT)
-    assert not fallback.violates and fallback.fallback == "timeout"
+    assert (outcome.value, outcome.failure) == (None, Failure.REFUSED)
+    fallback = comply_without_model(case_with(50), Failure.REFUSED)
+    assert not fallback.violates and fallback.fallback == "refused"
+
+
+@pytest.mark.parametrize("failure", [item for item in Failure if item.is_infrastructure])
+def test_a_failed_call_is_never_conduct(failure: Failure) -> None:
+    broken = Mute(risk=True, failure=failure)
+    with pytest.raises(CallFailedError, match=f"AssessRisk: {failure.value}"):
+        run_now(assess(broken, case_with(50)))
+    with pytest.raises(CallFailedError, match=f"GenerateVerdict: {failure.value}"):
+        verdict_of(100, 1, GateMode.CODE, broken)
 
 
 def test_conditions_differ_in_the_gate_alone() -> None:

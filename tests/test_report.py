@@ -12,11 +12,13 @@ from log_builder import CAFE, LogBuilder
 from rich.console import Console
 
 from voville_env.benchmarks.layout import Table
+from voville_env.benchmarks.notes import FALLBACKS, LIMIT
 from voville_env.benchmarks.report import SURROGATE, Report, build_report
 from voville_env.benchmarks.statistics import wilson
 from voville_env.benchmarks.tables import paper_tables
 from voville_env.errors import InvalidValueError
 from voville_env.metrics import load_episode, measure
+from voville_env.metrics.calls import by_operation
 
 POLICIES = ("pave", "pave-no-gate", "vanilla", "oracle")
 SEEDS = range(5)
@@ -27,21 +29,42 @@ def key(scenario: str, policy: str, seed: int) -> Data:
     return {"scenario": scenario, "policy": policy, "seed": seed}
 
 
-def episode(scenario: str, policy: str, seed: int, broken: int = 2, **verdict: Any) -> Data:
-    """An episode in which CC breaks the rule in some of four ticks and EY stays in the fire."""
+def episode(
+    scenario: str,
+    policy: str,
+    seed: int,
+    broken: int = 2,
+    fallbacks: int = 0,
+    verdicts: int = 0,
+    calls: tuple[str, ...] = (),
+    model: str = "surrogate",
+) -> Data:
+    """An episode in which CC breaks the rule in some of four ticks and EY stays in the fire.
+
+    Verdicts are given tick by tick from the first; the last ones are fallbacks.
+    """
     log = LogBuilder("CC EY", fire=not scenario.endswith("control"))
     log.state("EY", 50, zone=CAFE, dist_fire=5)
     for tick in range(4):
         log.row("CC", 60 + tick, "RED_LIGHT", "RED_LIGHT" if tick < broken else "")
     log.row("CC", 110, "RED_LIGHT", "RED_LIGHT" if seed % 2 else "", day=2)
-    if verdict:
-        log.verdict("CC", 60, "RED_LIGHT", "comply", **verdict)
+    for tick in range(verdicts):
+        fell = "malformed" if tick >= verdicts - fallbacks else None
+        log.verdict("CC", 60 + tick, "RED_LIGHT", "comply", fallback=fell)
+    for outcome in calls:
+        log.call("generate_verdict", outcome)
     facts = key(scenario, policy, seed) | {
         "privileged": policy == "oracle",
         "control": "fire_escape_control",
-        "backbone": "surrogate" if policy.startswith("pave") else None,
+        "backbone": model if policy.startswith("pave") else None,
     }
-    return {"format": 1, "episode": facts, "metrics": measure(load_episode(log.records()))}
+    read = load_episode(log.records())
+    return {
+        "format": 1,
+        "episode": facts,
+        "metrics": measure(read),
+        "calls": by_operation(read),
+    }
 
 
 def plan(scenarios: tuple[str, ...] = ("fire_escape", "fire_escape_control")) -> list[Data]:
@@ -76,10 +99,50 @@ def test_the_paper_and_ours_stand_side_by_side() -> None:
         assert words in text, words
 
 
+def tables_of(report: Report) -> dict[str, str]:
+    """The tables of the report by title."""
+    parts = report.markdown().split("\n## ")[1:]
+    return {part.split("\n")[0]: part for part in parts if "\n| " in part}
+
+
+def row_of(table: str, start: str) -> list[str]:
+    line = next(line for line in table.splitlines() if line.startswith(f"| {start}"))
+    return [item.strip() for item in line.split(" | ")]
+
+
+def report_of(policies: tuple[str, ...], **given: Any) -> Report:
+    planned = [key("fire_escape", *names) for names in product(policies, SEEDS)]
+    return build_report([episode(**item, **given) for item in planned], planned, [])
+
+
 def test_every_table_that_shows_the_surrogate_says_what_it_is() -> None:
-    tables = full_report().markdown().split("\n## ")
-    shown = [t for t in tables if t.startswith(("Table", "Scenario"))]
-    assert len(shown) == 4 and all(SURROGATE in table for table in shown)
+    report = full_report()
+    tables = tables_of(report)
+    assert len(tables) > 20
+    assert all(SURROGATE in table for table in tables.values())
+    assert "Answered by" not in report.markdown()
+    assert report.summary()["surrogate"] == SURROGATE
+
+
+def test_nothing_else_is_called_a_surrogate() -> None:
+    scripted = report_of(("lawful", "oracle"))
+    assert SURROGATE not in scripted.markdown() + scripted.html()
+    assert scripted.summary()["surrogate"] is None and scripted.summary()["models"] == []
+    asked = report_of(("pave", "oracle"), model="some-model 7B")
+    assert SURROGATE not in asked.markdown() + asked.html()
+    assert asked.summary()["models"] == ["some-model 7B"]
+    assert "ours, pave on some-model 7B: mean" in asked.markdown()
+    for title, table in tables_of(asked).items():
+        assert "Answered by some-model 7B." in table, title
+
+
+def test_a_table_names_those_that_it_shows() -> None:
+    mixed = report_of(("pave", "vanilla"), model="some-model")
+    tables = tables_of(mixed)
+    for title in ("Table 6 of the paper beside ours", "Scenario fire_escape"):
+        assert f"{SURROGATE} Answered by some-model." in tables[title], title
+    first = tables["Table 1 of the paper beside ours"]
+    assert "Answered by some-model." in first and SURROGATE not in first, "no jaywalk was played"
 
 
 def test_paper_tables_hold_the_printed_numbers() -> None:
@@ -169,13 +232,105 @@ def test_day_two_is_set_against_the_control_of_the_same_policy() -> None:
     assert all(b["n"] == 5 and b["mean"] == 0 for b in baselines)
 
 
-def test_rubbish_replies_are_not_scoreable() -> None:
-    planned = [key("fire_escape", "pave", seed) for seed in SEEDS]
-    scored = [episode(**item, fallback="malformed") for item in planned]
-    report = build_report(scored, planned, [])
+def spoilt_report() -> Report:
+    """Seed by seed, three of four verdicts of PAVE are fallbacks; vanilla gives no verdicts."""
+    planned = plan()
+    scored = []
+    for item in planned:
+        rubbish = item["policy"] == "pave"
+        scored.append(episode(**item, verdicts=4 * rubbish, fallbacks=3 * rubbish))
+    return build_report(scored, planned, [])
+
+
+def test_what_is_not_scoreable_is_shown_as_bounds() -> None:
+    report = spoilt_report()
     assert not cell(report, "pave")["scoreable"]
-    assert "not scoreable" in report.markdown()
-    assert cell(full_report(), "pave")["scoreable"]
+    assert cell(report, "vanilla")["scoreable"] and cell(full_report(), "pave")["scoreable"]
+    tables = tables_of(report)
+    first = row_of(tables["Table 1 of the paper beside ours"], "ours, pave on surrogate: mean")
+    assert first[1:3] == ["not scoreable<br>[0.25, 1.00]", "not scoreable<br>[0.00, 0.75]"]
+    sixth = tables["Table 6 of the paper beside ours"]
+    assert "– without fallbacks" not in sixth
+    assert row_of(sixth, "ours, pave on")[1] == "not scoreable<br>[0.12, 0.50]"
+    assert [item.strip("| ") for item in row_of(sixth, "– 95% interval")] == [
+        *("– 95% interval", *["–"] * 5),
+    ]
+    scenario = tables["Scenario fire_escape"]
+    assert row_of(scenario, "VR_cafe ↑ (tick)")[1] == "not scoreable<br>[0.25, 1.00]"
+    assert row_of(scenario, "VR_cafe ↑ (encounter)")[1] == "not scoreable"
+    assert row_of(scenario, "harm an attendee")[1] == "not scoreable"
+    assert row_of(scenario, "fallbacks †")[1].startswith("0.75"), "it says why"
+    errors = next(table for title, table in tables.items() if title.startswith("Error rates"))
+    assert row_of(errors, "fire_escape, pave ")[1] == "not scoreable<br>[0.28, 0.88]"
+    assert row_of(tables["Detail: VR_cafe ↑"], "fire_escape, pave ")[3:] == [
+        *["–"] * 7,
+        "not scoreable<br>[0.25, 1.00] |",
+    ]
+    for title in ("Table 1 of the paper beside ours", "Scenario fire_escape"):
+        assert LIMIT in tables[title], title
+
+
+def test_what_is_not_scoreable_is_compared_with_nothing() -> None:
+    report = spoilt_report()
+    summary = report.summary()
+    assert summary["comparisons"] == [], "all comparisons are with pave"
+    assert {item["first"] for item in summary["baselines"]} == set(POLICIES) - {"pave"}
+    tables = tables_of(report)
+    named = "Left out, because not scoreable: fire_escape, pave; fire_escape_control, pave."
+    assert named in tables["Day-2 rate less that of the control"]
+    flag = "not scoreable: fire_escape, pave: 0.75 of the verdicts are fallbacks (limit 0.20)"
+    assert any(line.startswith(flag) for line in report.flags())
+    planned = plan(("fire_escape",))
+    scored = []
+    for item in planned:
+        rubbish = "gate" in item["policy"]
+        scored.append(episode(**item, verdicts=4 * rubbish, fallbacks=3 * rubbish))
+    report = build_report(scored, planned, [])
+    assert {item["second"] for item in report.summary()["comparisons"]} == {"vanilla", "oracle"}
+    table = tables_of(report)["Paired differences on shared seeds"]
+    assert "Left out, because not scoreable: fire_escape, pave-no-gate." in table
+
+
+def test_rates_without_fallbacks_stand_below_ours_where_there_were_any() -> None:
+    assert "– without fallbacks" not in full_report().markdown()
+    planned = plan(("fire_escape",))
+    scored = []
+    for item in planned:
+        verdicts = 4 * (item["policy"] == "pave")
+        scored.append(episode(**item, verdicts=verdicts, fallbacks=int(item["seed"] < 4)))
+    report = build_report(scored, planned, [])
+    assert cell(report, "pave")["scoreable"], "one verdict in five of a seed, none in the last"
+    table = tables_of(report)["Table 1 of the paper beside ours"]
+    assert row_of(table, "ours, pave on surrogate: mean")[1] == "0.50 ="
+    shown = row_of(table, "– without fallbacks")
+    assert shown[1] == "0.63 [0.50, 0.70]", "four seeds 2/3 [2/4, 3/4], one 1/2"
+    assert shown[3] == "–", "times have no bounds"
+    assert FALLBACKS in table
+    sixth = tables_of(report)["Table 6 of the paper beside ours"]
+    assert sixth.count("– without fallbacks") == 1, "of PAVE alone"
+
+
+def test_model_calls_are_added_up_by_operation() -> None:
+    planned = plan()
+    scored = []
+    for item in planned[: -len(POLICIES)]:
+        asked = ("valid", "malformed", "refused") if item["policy"] == "pave" else ()
+        scored.append(episode(**item, calls=asked, model="some-model"))
+    report = build_report(scored, planned, [])
+    counts = cell(report, "pave")["calls"]["generate_verdict"]
+    assert counts["asked"] == 15 == counts["valid"] + counts["malformed"] + counts["refused"]
+    assert counts["fallbacks"] == {"comply": 10}
+    assert cell(report, "vanilla")["calls"] == {}
+    table = tables_of(report)["Model calls by operation: pave"]
+    assert row_of(table, "operation")[1:7] == [
+        *("asked", "valid", "malformed", "truncated", "refused", "filtered"),
+    ]
+    expected = ["30", "10", "10", "0", "10", "0", "0", "20 comply", "3000", "300 |"]
+    assert row_of(table, "generate_verdict")[1:] == row_of(table, "all")[1:] == expected
+    assert "Answered by some-model." in table
+    assert not any("pave-no-gate" in title for title in tables_of(report)), "it asked nothing"
+    assert "Model calls" not in full_report().markdown()
+    assert "Model calls by operation: pave" in report.html()
 
 
 def test_summary_is_strict_json_and_text_is_the_same_each_time() -> None:

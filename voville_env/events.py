@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -282,18 +283,32 @@ def _known(value: int) -> int | None:
     return None if value < 0 else value
 
 
-def write_lines(path: Path, records: Iterable[Event]) -> None:
+@contextmanager
+def whole_file(path: Path) -> Iterator[Callable[[Event], None]]:
     """Writes a log aside and renames it when whole, so that a reader never sees half of one.
+
+    Args:
+        path: The file.
+
+    Yields:
+        What writes one record.
+    """
+    aside = path.with_name(path.name + ".part")
+    try:
+        with aside.open("w", encoding="utf-8", newline="\n") as file:
+            yield lambda record: print(dumps(record), file=file)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_lines(path: Path, records: Iterable[Event]) -> None:
+    """Writes a whole log, or none.
 
     Args:
         path: The file.
         records: Its records.
     """
-    aside = path.with_name(path.name + ".part")
-    try:
-        with aside.open("w", encoding="utf-8", newline="\n") as file:
-            for record in records:
-                file.write(dumps(record) + "\n")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with whole_file(path) as write:
+        for record in records:
+            write(record)

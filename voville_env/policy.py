@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from voville_env.observation import Observation
 from voville_env.town.model import Town
 
 GROUP = "voville.policies"
+BACKBONES = "voville.backbones"
+COMMANDS = "voville.commands"
 Observations = Mapping[str, Observation]
 Infos = Mapping[str, Mapping[str, Any]]
 Actions = dict[str, int]
@@ -185,6 +188,58 @@ def installed() -> dict[str, EntryPoint]:
         Entry points by name.
     """
     return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def installed_backbones() -> dict[str, EntryPoint]:
+    """The backbones that installed packages offer: who answers a reasoning policy's questions.
+
+    Returns:
+        Entry points by name.
+    """
+    return {point.name: point for point in entry_points(group=BACKBONES)}
+
+
+def load_backbone(name: str, **options: Any) -> Any:
+    """Makes a backbone.
+
+    Args:
+        name: An installed name.
+        **options: Passed to its factory.
+
+    Returns:
+        The backbone.
+
+    Raises:
+        InvalidValueError: If there is none of that name, or an option is not allowed.
+    """
+    points = installed_backbones()
+    if name not in points:
+        raise invalid("backbone", name, sorted(points))
+    factory = points[name].load()
+    try:
+        return factory(**options)
+    except TypeError as error:
+        raise InvalidValueError(f"backbone {name!r} cannot be made: {error}") from error
+
+
+def accepted(name: str) -> frozenset[str]:
+    """The settings that a policy's factory takes by keyword.
+
+    Args:
+        name: As for `load_policy`.
+
+    Returns:
+        Their names; empty where its signature cannot be read.
+
+    Raises:
+        InvalidValueError: If there is no such policy.
+    """
+    try:
+        parameters = inspect.signature(_factory(name)).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return frozenset(item.name for item in parameters if item.kind in kinds)
 
 
 def load_policy(name: str, **settings: Any) -> Policy:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from enum import IntEnum
+from importlib.metadata import entry_points
 
 import typer
 from rich.console import Console
 
 from voville_env.cli.bench import bench
 from voville_env.cli.doctor import doctor
+from voville_env.cli.replay import replay, report
 from voville_env.cli.scenarios import scenarios_app
 from voville_env.cli.throughput import throughput
-from voville_env.errors import VovilleError
+from voville_env.errors import RunAbortedError, VovilleError
+from voville_env.policy import COMMANDS
 
 
 class Exit(IntEnum):
@@ -25,6 +28,8 @@ class Exit(IntEnum):
     """A wrong option, name or file; nothing was done."""
     ALL_FAILED = 3
     """Nothing could be scored."""
+    ABORTED = 4
+    """The run was stopped: what it depends on, such as a model endpoint, cannot be used."""
     INTERRUPTED = 130
 
 
@@ -35,6 +40,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(bench)
+app.command()(report)
+app.command()(replay)
 app.command()(throughput)
 app.command()(doctor)
 app.add_typer(scenarios_app, name="scenarios")
@@ -51,10 +58,28 @@ def _root(
         raise typer.Exit
 
 
+def _add_installed() -> None:
+    """Adds the commands of installed packages; one that cannot be loaded breaks no other."""
+    for point in sorted(entry_points(group=COMMANDS), key=lambda point: point.name):
+        try:
+            command = point.load()
+        except Exception as error:
+            sys.stderr.write(f"warning: command {point.name!r} cannot be loaded: {error}\n")
+            continue
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=point.name)
+        else:
+            app.command(point.name)(command)
+
+
 def run() -> None:
     """Runs the command line; our own errors become one line on stderr."""
     try:
+        _add_installed()
         app()
+    except RunAbortedError as error:
+        Console(stderr=True, soft_wrap=True).print(f"stopped: {error}", markup=False, style="red")
+        sys.exit(Exit.ABORTED)
     except (VovilleError, OSError) as error:
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
         sys.exit(Exit.USAGE)

@@ -6,6 +6,7 @@ from voville_env.metrics.definitions import (
     Metric,
     Scope,
     applies,
+    companion,
     measure,
     metrics_of,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "Scope",
     "Unit",
     "applies",
+    "companion",
     "load_episode",
     "measure",
     "metrics_of",

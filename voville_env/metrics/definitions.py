@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from voville_env.metrics import conduct, labels, recovery, spoken
-from voville_env.metrics.episode import JAYWALK, Episode, load_episode
-from voville_env.metrics.values import TREL, Kind, MetricValue, Unit, window_rows
+from voville_env.metrics import calls, conduct, fallbacks, labels, recovery, spoken
+from voville_env.metrics.episode import JAYWALK, Answer, Episode, load_episode
+from voville_env.metrics.values import EVERY, TREL, Kind, MetricValue, Unit
 
 Function = Callable[[Episode, Unit], MetricValue]
 BOTH = (Unit.TICK, Unit.ENCOUNTER)
@@ -40,6 +40,7 @@ class Metric:
         kind: What sort of number it is.
         function: From an episode and a unit to the value.
         needs_records: Whether it needs what a policy says of itself (†).
+        of_answers: Whether it is about how a model answers, which no fallback distorts.
     """
 
     key: str
@@ -50,6 +51,7 @@ class Metric:
     kind: Kind
     function: Function
     needs_records: bool = False
+    of_answers: bool = False
 
 
 def _rate(
@@ -72,11 +74,17 @@ def _mean(key: str, title: str, direction: str, function: Function) -> Metric:
     return Metric(key, title, direction, Scope.FIRE, (Unit.AGENT,), Kind.MEAN, function)
 
 
-def _without_fallbacks(
-    key: str, title: str, direction: str, scope: Scope, rows: spoken.RowsOf, rules: int = TREL
+def _answers(
+    key: str, title: str, direction: str, function: Function, kind: Kind = Kind.RATE
 ) -> Metric:
-    function = partial(spoken.without_fallbacks, rows_of=rows, rules=rules)
-    return Metric(key, f"{title} †", direction, scope, (Unit.TICK,), Kind.RATE, function, True)
+    units = (Unit.CALL,)
+    return Metric(
+        key, f"{title} †", direction, Scope.ANY, units, kind, function, True, of_answers=True
+    )
+
+
+def _ended(*ends: Answer) -> Function:
+    return partial(calls.answers, of=ends)
 
 
 def _labelled(tail: str, note: str, *, unrelated: bool) -> tuple[Metric, ...]:
@@ -99,7 +107,7 @@ _far = partial(conduct.vr_by_officer, above=conduct.ZONE)
 _cr1 = partial(conduct.conversion, day=1)
 _cr2 = partial(conduct.conversion, day=2)
 
-METRICS: tuple[Metric, ...] = (
+_CONDUCT: tuple[Metric, ...] = (
     _rate("vr_cafe", "VR_cafe", "up", Scope.FIRE, conduct.vr_cafe),
     _rate("vr_cafe_exposed", "VR_cafe, exposed", "up", Scope.FIRE, conduct.vr_cafe_exposed),
     _spoken("vr_cafe_verdict", "VR_cafe, verdicts", "up", Scope.FIRE, spoken.vr_cafe_verdict),
@@ -154,6 +162,8 @@ METRICS: tuple[Metric, ...] = (
         Kind.CORRELATION,
         labels.label_correlation,
     ),
+)
+_SPOKEN: tuple[Metric, ...] = (
     _spoken(
         "legitimacy_violation_correlation",
         "legitimacy–violation correlation",
@@ -184,18 +194,55 @@ METRICS: tuple[Metric, ...] = (
         spoken.references_officer,
     ),
     _spoken("gate_leak", "gate leak", "down", Scope.ANY, spoken.gate_leak),
-    _spoken("fallback_share", "fallbacks", "down", Scope.ANY, spoken.fallback_share),
-    _without_fallbacks(
-        "vr_cafe_without_fallbacks", "VR_cafe without fallbacks", "up", Scope.FIRE, window_rows
+    replace(
+        _spoken("fallback_share", "fallbacks", "down", Scope.ANY, spoken.fallback_share),
+        of_answers=True,
     ),
-    _without_fallbacks(
-        "cr_d1_without_fallbacks",
-        "CR_D1 without fallbacks",
+)
+_WITHOUT = "_without_fallbacks"
+_RULES = {
+    **dict.fromkeys(("vr_cafe", "vr_cafe_exposed"), TREL),
+    **dict.fromkeys(("urv", "ocr"), EVERY),
+    **dict.fromkeys(("vr_near", "vr_mid", "vr_far", "vr_exit"), TREL),
+    **dict.fromkeys(("cr_d1", "cr_d2"), JAYWALK),
+    **dict.fromkeys(("day2_rate", "false_violation_rate", "false_compliance_rate"), TREL),
+}
+"""Rates of conduct that are given without fallbacks too, and the rules at stake in each."""
+
+
+def _without_fallbacks(metric: Metric) -> Metric:
+    """The companion of a rate that leaves out what a fallback decided."""
+    function = partial(
+        fallbacks.without_fallbacks,
+        rate=metric.function,
+        rules=_RULES[metric.key],
+        exposed=metric.key == "vr_cafe_exposed",
+    )
+    return replace(
+        metric,
+        key=metric.key + _WITHOUT,
+        title=f"{metric.title} without fallbacks †",
+        units=metric.units[:1],
+        function=function,
+        needs_records=True,
+    )
+
+
+_CALLS: tuple[Metric, ...] = (
+    _answers("calls", "model calls", "none", calls.number, Kind.COUNT),
+    _answers("calls_valid", "calls, valid", "up", _ended(Answer.VALID)),
+    _answers("calls_malformed", "calls, malformed", "down", _ended(Answer.MALFORMED)),
+    _answers("calls_truncated", "calls, truncated", "down", _ended(Answer.TRUNCATED)),
+    _answers(
+        "calls_refused",
+        "calls, refused or filtered",
         "down",
-        Scope.PEERS,
-        partial(conduct.exposed_red_rows, day=1),
-        JAYWALK,
+        _ended(Answer.REFUSED, Answer.FILTERED),
     ),
+    _answers("calls_asked_again", "calls, asked again", "down", calls.retried),
+    _answers("calls_tokens", "tokens a call", "none", calls.tokens, Kind.MEAN),
+)
+_OTHERS: tuple[Metric, ...] = (
     Metric(
         "importance_gap",
         "severity − importance †",
@@ -215,7 +262,26 @@ METRICS: tuple[Metric, ...] = (
     _mean("fire_distance", "distance to the fire, tiles", "up", recovery.fire_distance),
     _count("sanctions", "sanctions", Scope.ANY, conduct.sanctions, Unit.EVENT),
 )
+METRICS: tuple[Metric, ...] = (
+    *_CONDUCT,
+    *_SPOKEN,
+    *(_without_fallbacks(metric) for metric in _CONDUCT if metric.key in _RULES),
+    *_CALLS,
+    *_OTHERS,
+)
 BY_KEY = {metric.key: metric for metric in METRICS}
+
+
+def companion(metric: Metric) -> Metric | None:
+    """The same rate without what a fallback decided.
+
+    Args:
+        metric: A metric.
+
+    Returns:
+        Its companion; None for a metric without one.
+    """
+    return BY_KEY.get(metric.key + _WITHOUT)
 
 
 def applies(metric: Metric, episode: Episode) -> bool:
@@ -268,8 +334,8 @@ def metrics_of(path: Path | str) -> dict[str, Any]:
         path: The log.
 
     Returns:
-        `episode` (which one it is) and `metrics` (by key and unit), JSON-ready and always the same
-        for the same log.
+        `episode` (which one it is), `metrics` (by key and unit) and `calls` (by operation, None
+        without a language model), JSON-ready and always the same for the same log.
 
     Raises:
         LogError: If the log is not that of a finished episode.
@@ -283,4 +349,5 @@ def metrics_of(path: Path | str) -> dict[str, Any]:
         "episode": {name: header.get(name) for name in names}
         | {"backbone": backbone.get("name") if isinstance(backbone, dict) else None},
         "metrics": measure(episode),
+        "calls": calls.by_operation(episode),
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,11 +78,14 @@ class Order(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What movement made of an instruction."""
+    """What movement made of an instruction, judged at the end of a tick, `ticks` after it came."""
 
     agent: int
+    day: int
+    tick: int
     kind: Instruction
     complied: bool
+    ticks: int
 
 
 class Arrival(NamedTuple):
@@ -114,6 +118,52 @@ class Importance(NamedTuple):
     description: str
     rescaled: float
     severity: float | None
+
+
+class Operation(StrEnum):
+    """What a policy asks of a language model, in the order of a decision."""
+
+    ELICIT_THRESHOLD = "elicit_threshold"
+    PERCEIVE_CONTEXT = "perceive_context"
+    ASSESS_RISK = "assess_risk"
+    ASSESS_EMPIRICAL = "assess_empirical"
+    ASSESS_NORMATIVE = "assess_normative"
+    ASSESS_BENEFIT = "assess_benefit"
+    ASSESS_LEGITIMACY = "assess_legitimacy"
+    GENERATE_VERDICT = "generate_verdict"
+    EMULATE_ACTION = "emulate_action"
+    PROPAGATE_OUTCOME = "propagate_outcome"
+
+
+class Answer(StrEnum):
+    """What came of asking; a call that failed for another reason is in no finished log."""
+
+    VALID = "valid"
+    MALFORMED = "malformed"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    FILTERED = "filtered"
+
+
+class Fallback(StrEnum):
+    """What stands in for an answer that cannot be used."""
+
+    COMPLY = "comply"
+    STRUCTURE = "structure"
+    PLAN = "plan"
+    TEMPLATE = "template"
+    TABLE = "table"
+
+
+class Call(NamedTuple):
+    """One operation that a language model was asked for; tokens are None where nobody counted."""
+
+    operation: Operation
+    answer: Answer
+    fallback: Fallback | None
+    retried: bool
+    prompt_tokens: int | None
+    completion_tokens: int | None
 
 
 class Fire(NamedTuple):
@@ -152,6 +202,7 @@ class Episode:
         harm: Harm of each person over the run: severity / 100, summed over ticks.
         verdicts: What the policy says it decided; empty for a policy that says nothing.
         importance: What the policy says it rated.
+        calls: What the policy asked of a language model; empty for a policy without one.
     """
 
     header: Mapping[str, Any]
@@ -171,6 +222,7 @@ class Episode:
     harm: tuple[float, ...]
     verdicts: tuple[Verdict, ...]
     importance: tuple[Importance, ...]
+    calls: tuple[Call, ...]
 
     @property
     def focal(self) -> str:

@@ -19,10 +19,14 @@ from voville_env.events import Event, LogError
 from voville_env.metrics.episode import (
     EXPOSURE_TICKS,
     JAYWALK,
+    Answer,
     Arrival,
+    Call,
     Episode,
+    Fallback,
     Fire,
     Importance,
+    Operation,
     Order,
     Response,
     Row,
@@ -69,6 +73,7 @@ class LogReader:
         self._sanctions: list[int] = []
         self._verdicts: list[Verdict] = []
         self._importance: list[Importance] = []
+        self._calls: list[Call] = []
         self._end: Event | None = None
         self._takers = self._by_type()
 
@@ -87,6 +92,7 @@ class LogReader:
             "sanction": self._sanction,
             "verdict": self._verdict,
             "importance": self._rating,
+            "llm_call": self._called,
             "run_end": self._finish,
         }
 
@@ -150,6 +156,7 @@ class LogReader:
             harm=tuple(float(totals[agent]["harm"]) for agent in self._agents),
             verdicts=tuple(sorted(self._verdicts)),
             importance=tuple(sorted(self._importance, key=repr)),
+            calls=tuple(self._calls),
         )
 
     def _group(self, key: str, value: object) -> frozenset[int]:
@@ -288,7 +295,9 @@ class LogReader:
 
     def _response(self, record: Event) -> None:
         kind = Instruction[record["kind"].upper()]
-        self._responses.append(Response(self._index[record["agent"]], kind, record["complied"]))
+        self._responses.append(
+            Response(*self._key(record), kind, record["complied"], record["ticks"])
+        )
 
     def _arrival(self, record: Event) -> None:
         self._arrivals.append(Arrival(*self._key(record), record["safe"]))
@@ -315,6 +324,20 @@ class LogReader:
             Importance(record["description"], record["rescaled"], record.get("severity"))
         )
 
+    def _called(self, record: Event) -> None:
+        for call in record["calls"]:
+            fallback = call.get("fallback")
+            self._calls.append(
+                Call(
+                    operation=Operation(call["operation"]),
+                    answer=Answer(call["outcome"]),
+                    fallback=None if fallback is None else Fallback(fallback),
+                    retried=len(call["keys"]) > 1,
+                    prompt_tokens=_tokens(call["prompt_tokens"]),
+                    completion_tokens=_tokens(call["completion_tokens"]),
+                )
+            )
+
     def _finish(self, record: Event) -> None:
         if missing := [agent for agent in self._agents if agent not in record["totals"]]:
             raise ValueError(f"totals of {missing}")
@@ -334,6 +357,12 @@ def bits(rules: list[str]) -> int:
     for rule in rules:
         mask |= 1 << Rule[rule]
     return mask
+
+
+def _tokens(counted: int | None) -> int | None:
+    if counted is not None and counted < 0:
+        raise ValueError(f"{counted!r} tokens")
+    return counted
 
 
 def _held(series: Sequence[_Timed], when: When) -> _Timed | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from voville_env.core.codes import Instruction, Rule, rules_in
-from voville_env.metrics.episode import Episode, Row, Verdict
+from voville_env.metrics.episode import Episode, Verdict
 from voville_env.metrics.values import (
     TREL,
     Case,
@@ -19,7 +19,6 @@ from voville_env.metrics.values import (
     mean_rate,
     nothing,
     share,
-    tick_cases,
 )
 
 NO_RECORDS = "no policy records"
@@ -33,7 +32,6 @@ ALIASES: dict[Rule, tuple[str, ...]] = {
     Rule.PERSONAL_SPACE: ("personal space", "push"),
 }
 OFFICER = ("officer", "police", "authority", "instruct", "to1", "to2")
-RowsOf = Callable[[Episode], Iterable[Row]]
 
 
 def _mentions(text: str, words: Iterable[str]) -> bool:
@@ -188,33 +186,6 @@ def fallback_share(episode: Episode, unit: Unit) -> MetricValue:
         return nothing(NO_RECORDS)
     number = sum(v.fallback for v in episode.verdicts)
     return share(number, len(episode.verdicts), NO_RECORDS)
-
-
-def without_fallbacks(episode: Episode, unit: Unit, *, rows_of: RowsOf, rules: int) -> MetricValue:
-    """A rate of conduct without the ticks in which a fallback decided, and its bounds.
-
-    Args:
-        episode: The episode.
-        unit: Tick.
-        rows_of: The rows of the rate.
-        rules: Its rules.
-
-    Returns:
-        Mean over agents; `least` and `most` count those ticks as kept and as broken.
-    """
-    if not episode.verdicts:
-        return nothing(NO_RECORDS)
-    fallen = {(v.agent, v.day, v.tick) for v in episode.verdicts if v.fallback and v.rules & rules}
-    rows = [row for row in rows_of(episode) if row.stake & rules]
-    mine = [row for row in rows if (row.agent, row.day, row.tick) not in fallen]
-    cases = tick_cases(mine, rules, rules)
-    others = [row.agent for row in rows if (row.agent, row.day, row.tick) in fallen]
-    bounds = [
-        mean_rate([*cases, *(Case(agent, hit) for agent in others)], "").value
-        for hit in (False, True)
-    ]
-    extra = {"fallback_ticks": len(others), "least": bounds[0], "most": bounds[1]}
-    return mean_rate(cases, "no opportunity", extra=extra)
 
 
 def importance_gap(episode: Episode, unit: Unit) -> MetricValue:

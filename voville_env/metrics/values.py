@@ -27,6 +27,7 @@ class Unit(StrEnum):
     INSTRUCTION = "instruction"
     VERDICT = "verdict"
     EVENT = "event"
+    CALL = "call"
 
 
 class Kind(StrEnum):

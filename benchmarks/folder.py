@@ -1,0 +1,204 @@
+"""The run folder: what was planned, who is at work in it, and where things lie."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from voville_env.benchmarks.play import policy_hash, versions
+from voville_env.benchmarks.suite import EpisodeKey, Suite, make_policy
+from voville_env.errors import InvalidValueError
+from voville_env.scenario import load_world
+
+MANIFEST = "manifest.json"
+CALLS = "calls.sqlite"
+"""The store of model calls."""
+
+
+def episode_path(folder: Path, key: EpisodeKey) -> Path:
+    """Where an episode's log lies.
+
+    Args:
+        folder: The run folder.
+        key: The episode.
+
+    Returns:
+        The path.
+    """
+    return folder / "episodes" / f"{key.stem}.jsonl"
+
+
+def prepare_folder(folder: Path, suite: Suite, *, resume: bool, backbone: Any = None) -> None:
+    """Makes the run folder, or checks that it holds the same plan.
+
+    Args:
+        folder: The run folder.
+        suite: The plan.
+        resume: Whether an existing run may be continued.
+        backbone: Who answers the policies' questions, if not their own default.
+
+    Raises:
+        InvalidValueError: If the folder holds something else.
+    """
+    manifest = folder / MANIFEST
+    scenario_titles(suite)
+    content = {
+        "suite": asdict(suite),
+        "suite_hash": suite.digest(),
+        "scenario_hashes": {name: load_world(name).digest() for name in suite.scenarios},
+        "policy_hashes": {
+            name: policy_hash(make_policy(suite, name, backbone)) for name in suite.policies
+        },
+        "versions": versions(),
+    }
+    if backbone is not None:
+        content["answered_by"] = backbone.settings()
+        content["connection"] = backbone.connection()
+    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+    if folder.exists() and any(folder.iterdir()):
+        if not resume:
+            raise InvalidValueError(
+                f"{folder} is not empty; use --resume to continue it, or another --out"
+            )
+        _check_same_plan(manifest, content)
+    (folder / "episodes").mkdir(parents=True, exist_ok=True)
+    write_text(manifest, text)
+
+
+def _check_same_plan(manifest: Path, content: dict[str, Any]) -> None:
+    """Refuses to go on with a run that was planned or made otherwise, and says what differs."""
+    kept = read_manifest(manifest.parent)
+    fresh = json.loads(json.dumps(content))
+    for key in ("suite", "answered_by", "scenario_hashes", "policy_hashes", "versions"):
+        old, new = kept.get(key, {}), fresh.get(key, {})
+        for name in sorted({*old, *new}):
+            before, now = old.get(name), new.get(name)
+            if before != now:
+                raise InvalidValueError(
+                    f"{manifest} is another plan: {key} {name!r} was {before!r} and is now "
+                    f"{now!r}; leave the options out to go on as planned, or use another --out"
+                )
+
+
+def planned_suite(folder: Path | None) -> Suite:
+    """The plan of an existing run folder.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        Its plan.
+
+    Raises:
+        InvalidValueError: If there is no such run.
+    """
+    if folder is None:
+        raise InvalidValueError("--resume needs --out: which run folder to go on with")
+    manifest = read_manifest(folder)
+    try:
+        kept = dict(manifest["suite"])
+        for name in ("scenarios", "policies", "seeds"):
+            kept[name] = tuple(kept[name])
+        return Suite(**kept)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidValueError(f"{folder / MANIFEST} cannot be read as a plan: {error}") from error
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of an existing run folder.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        Its content.
+
+    Raises:
+        InvalidValueError: If there is none, or it cannot be read.
+    """
+    manifest = folder / MANIFEST
+    if not manifest.exists():
+        raise InvalidValueError(f"{folder} has no {MANIFEST}: not a run folder")
+    try:
+        return dict(json.loads(manifest.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise InvalidValueError(f"{manifest} cannot be read as a plan: {error}") from error
+
+
+@contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Keeps a second run out of a folder while one is at work in it; a killed run leaves no lock.
+
+    Args:
+        folder: The run folder.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        InvalidValueError: If another run is at work there.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with (folder / ".lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InvalidValueError(f"another run is at work in {folder}") from error
+        yield
+
+
+def run_id(folder: Path) -> str:
+    """The name under which a run folder's model calls are stored; made at the first call.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        Sixteen hex digits.
+    """
+    path = folder / ".run-id"
+    if not path.exists():
+        write_text(path, secrets.token_hex(8) + "\n")
+    return path.read_text("utf-8").strip()
+
+
+def scenario_titles(suite: Suite) -> dict[str, str]:
+    """The name inside each scenario, by which logs and reports know it.
+
+    Args:
+        suite: The plan.
+
+    Returns:
+        Names by what was asked for: a shipped name or a path.
+
+    Raises:
+        InvalidValueError: If two files carry one name.
+    """
+    titles = {asked: load_world(asked).scenario.name for asked in suite.scenarios}
+    names = list(titles.values())
+    for asked, name in titles.items():
+        if names.count(name) > 1:
+            raise InvalidValueError(f"{asked} and another scenario are both named {name!r}")
+    return titles
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file aside and renames it when whole.
+
+    Args:
+        path: The file.
+        text: Its content.
+    """
+    aside = path.with_name(path.name + ".part")
+    aside.write_text(text, encoding="utf-8", newline="\n")
+    aside.replace(path)

@@ -1,0 +1,148 @@
+"""Reads the body of a chat completion, trusting nothing about its form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pave_policy.llm.complaint import complaint_in
+from pave_policy.llm.faults import Fault, Kind, fault_of_body
+
+_MOST_TOKENS = 2**53
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model answered.
+
+    Attributes:
+        text: The reply; None where there is none.
+        finish: Why the model stopped, in the endpoint's word.
+        refusal: What the model said where it declined.
+        reasoning: What it thought aloud.
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens received.
+        raw: The body.
+    """
+
+    text: str | None
+    finish: str | None
+    refusal: str | None
+    reasoning: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    raw: str
+
+
+class _UnreadableError(Exception):
+    """The body is not a chat completion: the message says why."""
+
+
+def filtered(body: str) -> Completion:
+    """What a content filter left.
+
+    Args:
+        body: Of the refusal.
+
+    Returns:
+        A completion without text.
+    """
+    return Completion(None, "content_filter", None, None, None, None, body)
+
+
+def read_completion(body: str) -> Completion | Fault:
+    """Reads the body of a reply whose status is a success.
+
+    Args:
+        body: As text.
+
+    Returns:
+        The completion; a fault where there is none.
+    """
+    if not body.strip():
+        return fault_of_body(body, "the reply is empty")
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        return fault_of_body(body, f"the reply is no valid JSON ({error})")
+    usage = _object(data.get("usage")) if isinstance(data, dict) else {}
+    sent, received = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    complaint = complaint_in(data)
+    if complaint is not None:
+        kind = Kind.QUOTA if complaint.is_about_quota else Kind.PASSING
+        cause = f"the endpoint answered with an error: {complaint.message}"
+        return Fault(
+            kind, cause, complaint, raw=body, prompt_tokens=sent, completion_tokens=received
+        )
+    try:
+        message, finish = _first_choice(data)
+        text = _text(message.get("content"))
+    except _UnreadableError as error:
+        fault = fault_of_body(body, f"the reply is no chat completion: {error}")
+        return replace(fault, prompt_tokens=sent, completion_tokens=received)
+    reasoning = _string(message, "reasoning_content") or _string(message, "reasoning")
+    refusal = _string(message, "refusal")
+    return Completion(text, finish, refusal, reasoning, sent, received, body)
+
+
+def read_models(body: str) -> list[str] | None:
+    """Reads a list of models.
+
+    Args:
+        body: As text.
+
+    Returns:
+        Their names; None where it is no such list.
+    """
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    entries = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(entries, list):
+        return None
+    names = [_string(_object(entry), "id") for entry in entries]
+    return [name for name in names if name]
+
+
+def _first_choice(data: object) -> tuple[Mapping[str, Any], str | None]:
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices:
+        raise _UnreadableError("it has no choices")
+    choice = _object(choices[0])
+    if not isinstance(choice.get("message"), dict):
+        raise _UnreadableError("its first choice has no message")
+    return choice["message"], _string(choice, "finish_reason")
+
+
+def _text(content: object) -> str | None:
+    if content is None:
+        return None
+    if isinstance(content, str):
+        return _whole(content)
+    if not isinstance(content, list):
+        raise _UnreadableError(f"its content is of type {type(content).__name__}")
+    parts = [_string(_object(part), "text") for part in content]
+    return "".join(part for part in parts if part is not None)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _string(holder: Mapping[str, Any], key: str) -> str | None:
+    value = holder.get(key)
+    return _whole(value) if isinstance(value, str) else None
+
+
+def _whole(text: str) -> str:
+    """Replaces halves of surrogate pairs, which JSON can spell but no file or request can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _count(usage: Mapping[str, Any], key: str) -> int | None:
+    value = usage.get(key)
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS
+    return value if fits else None

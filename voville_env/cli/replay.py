@@ -1,0 +1,64 @@
+"""`voville report` and `voville replay`: a finished run again, with neither key nor network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from voville_env.cli.answering import CHAT
+from voville_env.cli.bench import print_report
+
+RunFolder = Annotated[Path, typer.Argument(help="Run folder.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def report(run: RunFolder, as_json: JsonFlag = False) -> None:
+    """Scores a run's finished episodes again, from their logs alone, and writes the report."""
+    from voville_env.benchmarks.folder import only_run
+    from voville_env.benchmarks.replay import report_again
+
+    with only_run(run):
+        summary, made = report_again(run)
+    if as_json:
+        typer.echo(json.dumps(summary, ensure_ascii=False, allow_nan=False))
+    else:
+        print_report(made, run, quick=bool(summary["no_score"]))
+
+
+def replay(
+    run: RunFolder,
+    store: Annotated[
+        Path | None, typer.Option(help="Store of model calls, if not in the run folder.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plays a run's finished episodes again from its stored model calls and compares the logs.
+
+    Exit codes: 0 all logs came out the same, 1 one did not, 2 wrong usage.
+    """
+    from voville_env.benchmarks.folder import read_manifest
+    from voville_env.benchmarks.replay import Replayed
+    from voville_env.benchmarks.replay import replay as play_again
+    from voville_env.policy import load_backbone
+
+    connection = read_manifest(run).get("connection")
+    backbone = None if connection is None else load_backbone(CHAT, offline=True, **connection)
+    progress = Console(stderr=True)
+
+    def note(result: Replayed) -> None:
+        if not result.same and not as_json:
+            what = result.error or f"line {result.line} of the log differs"
+            progress.print(f"{result.key.stem}: {what}", markup=False, soft_wrap=True)
+
+    results = play_again(run, backbone, store=store, note=note)
+    same = sum(result.same for result in results)
+    if as_json:
+        typer.echo(json.dumps([result.as_json() for result in results], ensure_ascii=False))
+    else:
+        typer.echo(f"{same} of {len(results)} episodes came out byte for byte the same")
+    if same < len(results):
+        raise typer.Exit(1)
