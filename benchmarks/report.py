@@ -153,11 +153,13 @@ class Report:
         """The main tables for a terminal.
 
         Returns:
-            Rich tables: the paper's two, error rates, and the main metrics of each scenario.
+            Rich tables: the paper's two, error rates, the main metrics of each scenario, and model
+            calls.
         """
         tables = [table_1(self.cells), table_6(self.cells), error_table(self.cells)]
         groups = [group for group in self._groups() if not group[0].is_control]
         tables += [scenario_table(group, HEADLINE) for group in groups]
+        tables += call_tables(self.cells)
         return [table.rich() for table in tables]
 
     def flags(self) -> list[str]:

@@ -61,7 +61,7 @@ def usage_table(usage: Mapping[str, Any]) -> Table:
                 str(row["calls"]),
                 str(row["prompt_tokens"]),
                 str(row["completion_tokens"]),
-                number(row["cost"], 4),
+                number(row["cost"] if usage["priced"] else None, 4),
                 *(number(row[name]) for name in ("latency_median", "latency_p95")),
             )
         )
@@ -72,7 +72,7 @@ def usage_table(usage: Mapping[str, Any]) -> Table:
     )
     note += " ".join(f"{item[0].upper()}{item[1:]}." for item in usage["notes"])
     if not usage["priced"]:
-        note += " No price is known for this model: give --price-in and --price-out."
+        note += " No price is known for this model: see price_in and price_out."
     return Table(
         f"Model calls: {usage['model']}", ("operation", *columns), tuple(rows), note.strip()
     )

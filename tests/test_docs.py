@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from pave_policy.llm.exchange import VALID
+from pave_policy.llm.presets import load_presets
+from pave_policy.llm.prompts import OPERATIONS
+from pave_policy.llm.settings import ChatSettings
+from pave_policy.outcome import Failure
 from voville_env.core.codes import Action, RewardTerm, Rule
 from voville_env.core.fields import markdown_table
 from voville_env.metrics import METRICS
@@ -98,3 +104,31 @@ def test_fidelity_names_only_files_and_switches_that_exist(repository: Path) -> 
 def test_every_environment_id_has_a_version() -> None:
     assert set(ENVIRONMENTS.values()) == set(scenario_names())
     assert all(re.search(r"-v[1-9]\d*$", name) for name in ENVIRONMENTS)
+
+
+def test_every_model_setting_preset_outcome_and_fallback_is_documented(repository: Path) -> None:
+    text = (repository / "docs" / "models.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    named = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    settings = set(ChatSettings.model_fields) - {"preset"}
+    assert settings <= named
+    assert set(load_presets()) <= named
+    assert {VALID, *Failure} <= named
+    assert set(OPERATIONS) <= named
+    for name, field in ChatSettings.model_fields.items():
+        row = next((row for row in rows if row.startswith(f"| `{name}` |")), None)
+        if row is not None and isinstance(field.default, (int, float)):
+            shown = json.dumps(field.default).removesuffix(".0")
+            assert row.split("|")[2].strip() == shown, name
+
+
+def test_the_stub_of_the_models_page_runs(repository: Path, tmp_path: Path) -> None:
+    text = (repository / "docs" / "models.md").read_text("utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", snippets(text, "python")[0]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "stub 0\n"), done.stderr

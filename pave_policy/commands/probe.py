@@ -1,4 +1,4 @@
-"""`voville probe`: can this endpoint be used, what does it take, and what would a benchmark cost."""
+"""`voville probe`: can an endpoint be used, what does it take, what would a benchmark cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNFIT = 1
 _INTERRUPTED = 130
 
 
-def probe(
+def probe(  # noqa: PLR0913, PLR0917 (a command line option is an argument)
     url: Annotated[
         str | None, typer.Argument(help="The endpoint's address; may be left out with a preset.")
     ] = None,

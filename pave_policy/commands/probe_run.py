@@ -1,4 +1,4 @@
-"""Finds out all that `voville probe` tells: at the endpoint, and in a rehearsal of the benchmark."""
+"""Finds out what `voville probe` tells: at the endpoint, and in a rehearsal of the benchmark."""
 
 from __future__ import annotations
 

@@ -62,7 +62,11 @@ class Recording:
     @cached_property
     def records(self) -> list[Event]:
         """All records but the first and the last."""
-        return [record for record in read_log(self.path) if record["type"] not in _ENDS]
+        found = [record for record in read_log(self.path) if record["type"] not in _ENDS]
+        for record in found:
+            if not all(isinstance(record.get(name), int) for name in ("day", "tick")):
+                raise InvalidValueError(f"{self.path}: a record of {record['type']!r} has no time")
+        return found
 
     @property
     def people(self) -> dict[str, Event]:

@@ -34,12 +34,16 @@ def show(*parts: RenderableType) -> None:
     Args:
         *parts: Strings, Rich's texts and tables.
     """
-    width = None if sys.stdout.isatty() else WIDTH
+    on_terminal = sys.stdout.isatty()
+    width = None if on_terminal else WIDTH
     console = Console(width=width, markup=False, emoji=False, highlight=False)
     with console.capture() as capture:
         for part in parts:
-            console.print(part)
-    typer.echo(capture.get().encode(), nl=False)
+            console.print(part, crop=False)
+    text = capture.get()
+    if not on_terminal:
+        text = re.sub(" +$", "", text, flags=re.MULTILINE)
+    typer.echo(text.encode(), nl=False)
 
 
 def show_json(data: Any) -> None:

@@ -168,9 +168,7 @@ class Answer(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _match_keys(cls, data: Any) -> Any:
-        if isinstance(data, cls):
-            return data
+    def _match_keys(cls, data: Any) -> dict[str, Any]:
         if not isinstance(data, Mapping):
             raise ValueError(f"is {_show(data)}; allowed: an object")
         found: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pave_policy.llm.budget import Budget
+from pave_policy.llm.exchange import VALID
 from pave_policy.llm.reading import UnreadableError
 from pave_policy.llm.settings import ChatSettings
 from pave_policy.llm.store import CallStore, Exchange, request_key
@@ -18,7 +19,6 @@ from pave_policy.llm.transport import CallError, ChatRequest, Endpoint
 from pave_policy.outcome import Failure
 from pave_policy.site import Site
 
-VALID = "valid"
 _POLL = 0.2
 """Seconds between looks at a call that another process has under way."""
 Reader = Callable[[str], Any]
@@ -171,13 +171,9 @@ class Caller:
 
     async def _claim_and_call(self, blank: Exchange, question: Question) -> Answer:
         while not self.store.claim(blank.key, blank.sample):
-            await asyncio.sleep(_POLL)
             if (known := self.store.find(blank.key, blank.sample)) is not None:
                 return judge(known, question.read)
-        # Between the look-up and the claim another process may have finished the very same call.
-        if (known := self.store.find(blank.key, blank.sample)) is not None:
-            self.store.release(blank.key, blank.sample)
-            return judge(known, question.read)
+            await asyncio.sleep(_POLL)
         try:
             answer = await self._call(blank, question)
         except BaseException:

@@ -28,7 +28,8 @@ from pave_policy.backbone import (
 from pave_policy.llm import wording
 from pave_policy.llm.address import read_address
 from pave_policy.llm.answers import ContextAnswer
-from pave_policy.llm.caller import VALID, Answer, Caller, Question
+from pave_policy.llm.caller import Answer, Caller, Question
+from pave_policy.llm.exchange import VALID
 from pave_policy.llm.ledger import ledger
 from pave_policy.llm.prompts import OPERATIONS, Template, load_templates, render
 from pave_policy.llm.questions import question_of

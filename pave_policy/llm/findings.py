@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pave_policy.llm.budget import CHARACTERS_PER_TOKEN
 from pave_policy.llm.estimate import Rate, Rates
-from pave_policy.llm.probing import Support, Tried, Trial, per_second
+from pave_policy.llm.probing import Support, Trial, Tried, per_second
 from pave_policy.llm.prompts import OPERATIONS
 from pave_policy.llm.store import VALID, Exchange
 from voville_env.core.codes import Decision

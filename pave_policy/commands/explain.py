@@ -1,0 +1,71 @@
+"""`voville explain`: why one agent did what it did at one tick of a finished episode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pave_policy.commands.terminal import remark, show, show_json
+from voville_env.errors import InvalidValueError, invalid
+
+if TYPE_CHECKING:
+    from pave_policy.commands.recorded import Recording
+
+
+def explain(  # noqa: PLR0913, PLR0917 - an option of the command line is an argument
+    run: Annotated[Path, typer.Argument(help="Run folder, or the log of one of its episodes.")],
+    agent: Annotated[str, typer.Option(help="Whose decision.")],
+    tick: Annotated[int, typer.Option(help="Tick of the day, from 0.")],
+    day: Annotated[int, typer.Option(help="Day, from 1.")] = 1,
+    scenario: Annotated[
+        str | None, typer.Option(help="Scenario; the first in the run unless given.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Policy; the first in the run unless given.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed; the first unless given.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Store of model calls, if not in the run folder.")
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print prompts and reply bodies as they were.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all that is known as JSON.")
+    ] = False,
+) -> None:
+    """Explains one tick: context, assessment, gate, verdict, plan, what was done and recorded.
+
+    Works from the log, the stored model calls and the scenario, with neither key nor network.
+    """
+    from pave_policy.commands.account import account_of
+    from pave_policy.commands.recorded import choose
+    from pave_policy.commands.telling import tell
+
+    recording, fitting = choose(run, scenario, policy, seed)
+    if fitting > 1:
+        remark(
+            f"the first of {fitting} episodes that fit: {recording.path.stem}; "
+            "--scenario, --policy and --seed choose another"
+        )
+    _check(recording, agent, day, tick)
+    account = account_of(recording, agent, (day, tick), store)
+    if as_json:
+        show_json(account.as_json())
+    else:
+        show(*tell(account, raw=raw))
+
+
+def _check(recording: Recording, agent: str, day: int, tick: int) -> None:
+    """Refuses people and times that the episode does not have."""
+    if agent not in recording.people:
+        raise invalid("agent", agent, recording.people)
+    clock = recording.header["clock"]
+    for name, value, first, last in (
+        ("day", day, 1, clock["days"]),
+        ("tick", tick, 0, clock["ticks_per_day"] - 1),
+    ):
+        if not first <= value <= last:
+            raise InvalidValueError(f"{name} is {value}; allowed: {first} to {last}")
