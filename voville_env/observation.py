@@ -290,7 +290,8 @@ def summarise(cues: tuple[Cue, ...], *, authority: bool, peers: int) -> str:
         One sentence.
     """
     parts = [
-        f"{CUE_TEXT[cue.type]} at {cue.distance_tiles} tiles (severity {cue.severity})"
+        f"{CUE_TEXT[cue.type]} at {cue.distance_tiles} "
+        f"{'tile' if cue.distance_tiles == 1 else 'tiles'} (severity {cue.severity})"
         for cue in cues
     ]
     what = " and ".join(parts) if parts else "nothing unusual"

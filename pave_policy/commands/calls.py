@@ -17,6 +17,7 @@ from voville_env.benchmarks.folder import CALLS
 from voville_env.errors import InvalidValueError
 from voville_env.events import Event
 
+_WHERE = ("agent", "day", "tick", "rule_set")
 _TOLD = (
     *("key", "sample", "run", "outcome", "detail", "finish", "text", "refusal", "reasoning"),
     *("prompt_tokens", "completion_tokens", "cost", "latency", "attempts", "raw"),
@@ -28,7 +29,7 @@ class Call:
     """An operation that a model was asked for.
 
     Attributes:
-        record: What the log says of it.
+        record: What the log says of it, with where it was asked.
         exchanges: What the store holds of it: one for each request, None where it holds none.
     """
 
@@ -55,23 +56,28 @@ def calls_of(
         store: The store; that in the run folder unless given.
 
     Returns:
-        One call a record, and what there is to say about them.
+        One call an operation, and what there is to say about them.
 
     Raises:
         InvalidValueError: If the store cannot be used.
     """
     if store is not None and not store.is_file():
         raise InvalidValueError(f"store is {str(store)!r}; there is no such file")
-    if not records:
+    asked = [
+        {**{name: record[name] for name in _WHERE}, **call}
+        for record in records
+        for call in record["calls"]
+    ]
+    if not asked:
         return [], []
     path = store or (recording.folder or recording.path.parent) / CALLS
     if not path.is_file():
-        unread = [Call(record, [None for _ in record["keys"]]) for record in records]
+        unread = [Call(call, [None for _ in call["keys"]]) for call in asked]
         return unread, [f"There is no store of model calls at {path}; --store says where it is."]
     with closing(CallStore(path, _run_of(recording))) as found:
         calls = [
-            Call(record, [_exchange(found, key, record, recording) for key in record["keys"]])
-            for record in records
+            Call(call, [_exchange(found, key, call, recording) for key in call["keys"]])
+            for call in asked
         ]
     lost = sum(item is None for call in calls for item in call.exchanges)
     return calls, [f"{lost} of the exchanges are not in the store {path}."] if lost else []
@@ -83,14 +89,14 @@ def _run_of(recording: Recording) -> str:
     return path.read_text("utf-8").strip() if path.is_file() else ""
 
 
-def _exchange(store: CallStore, key: str, record: Event, recording: Recording) -> Exchange | None:
+def _exchange(store: CallStore, key: str, call: Event, recording: Recording) -> Exchange | None:
     """The answer that was taken at a place.
 
     At temperature 0 a request has one answer, whoever asks. Otherwise it has one for each time that
     a person asks in an episode, and which time it was can be seen from where it was asked.
     """
-    own = f"{recording.key.seed}:{record['agent']}:"
-    place = (record["day"], record["tick"], record["rule_set"])
+    own = f"{recording.key.seed}:{call['agent']}:"
+    place = (call["day"], call["tick"], call["rule_set"])
     answered = [
         item
         for item in store.exchanges([key])

@@ -21,9 +21,9 @@ _COURSE = (
     "The course of events is the surrogate's: a model that decides otherwise meets other "
     "situations and is asked more or less."
 )
+_SCALED = "One seed was rehearsed and stands for each of the others; --exact rehearses all."
 _UPPER_BOUND = (
-    "One seed was rehearsed and counted for each, so this is an upper bound: a question that seeds "
-    "have in common is asked once. --exact rehearses all."
+    "This is an upper bound: at temperature 0 a question that seeds have in common is asked once."
 )
 _GUESSED = (
     "The endpoint does not count tokens: they are guessed at one for "
@@ -40,7 +40,7 @@ def as_data(probe: Probe) -> dict[str, Any]:
     Returns:
         A JSON-ready dict.
     """
-    visit, benchmark = probe.visit, probe.benchmark
+    visit = probe.visit
     problem = visit.listing.problem
     support = asdict(visit.support)
     del support["tokens_per_second"]
@@ -57,11 +57,12 @@ def as_data(probe: Probe) -> dict[str, Any]:
         "operations": [asdict(answers) for answers in probe.answers],
         "gate": asdict(probe.gate),
         "speed": asdict(probe.speed),
-        "estimate": _estimate_data(benchmark),
+        "estimate": _estimate_data(probe),
     }
 
 
-def _estimate_data(benchmark: Benchmark) -> dict[str, Any]:
+def _estimate_data(probe: Probe) -> dict[str, Any]:
+    benchmark = probe.benchmark
     suite, estimate = benchmark.suite, benchmark.estimate
     total = asdict(estimate.total)
     del total["operation"], total["seconds"]
@@ -71,7 +72,7 @@ def _estimate_data(benchmark: Benchmark) -> dict[str, Any]:
         "seeds": len(suite.seeds),
         "days": suite.days,
         "rehearsed_seeds": benchmark.rehearsed_seeds,
-        "upper_bound": benchmark.is_scaled,
+        "upper_bound": _is_upper_bound(probe),
         "assumes": _COURSE,
         **total,
         "usd": estimate.cost,
@@ -177,7 +178,7 @@ def _about_benchmark(probe: Probe) -> list[str]:
     lines = [
         f"{len(suite.scenarios)} scenarios, controls included, with "
         f"{', '.join(suite.policies)} and {len(suite.seeds)} seeds: "
-        f"{'at most ' if benchmark.is_scaled else ''}{grouped(total.calls)} calls, "
+        f"{_how_sure(probe)}{grouped(total.calls)} calls, "
         f"{grouped(total.prompt_tokens)} tokens in, {grouped(total.completion_tokens)} out, "
         f"{_money(probe)}, {time} at {probe.speed.side_by_side} side by side. Of "
         f"{grouped(total.asked)} questions {grouped(total.distinct)} are distinct; the store "
@@ -185,10 +186,20 @@ def _about_benchmark(probe: Probe) -> list[str]:
         _COURSE,
     ]
     if benchmark.is_scaled:
-        lines.append(_UPPER_BOUND)
+        lines.append(f"{_SCALED} {_UPPER_BOUND}" if _is_upper_bound(probe) else _SCALED)
     if not support.usage:
         lines.append(_GUESSED)
     return lines
+
+
+def _is_upper_bound(probe: Probe) -> bool:
+    return probe.benchmark.is_scaled and probe.visit.settings.temperature == 0
+
+
+def _how_sure(probe: Probe) -> str:
+    if not probe.benchmark.is_scaled:
+        return ""
+    return "at most " if _is_upper_bound(probe) else "about "
 
 
 def _money(probe: Probe) -> str:

@@ -86,7 +86,7 @@ class Benchmark:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether it is an upper bound: seeds have questions in common, which are asked once."""
+        """Whether some seeds were not rehearsed."""
         return self.rehearsed_seeds < len(self.suite.seeds)
 
 
@@ -163,15 +163,16 @@ async def _visit(
     if not is_named:
         settings, _ = _settings(preset, {**options, "model": _only_model(settings, listing)})
     chat = Chat(settings)
+    endpoint = chat.caller.endpoint
+    assert endpoint is not None
     try:
         support = await find_support(chat, times)
         task = bar.add_task("questions", total=times * QUESTIONS_PER_SAMPLE)
         trial = await try_out(chat, times, lambda: bar.advance(task))
     finally:
         await chat.aclose()
-    budget = chat.caller.endpoint.budget
-    cost = None if settings.price_in is None else budget.cost
-    return Visit(settings, listing, support, trial, budget.calls, cost)
+    cost = None if settings.price_in is None else endpoint.budget.cost
+    return Visit(settings, listing, support, trial, endpoint.budget.calls, cost)
 
 
 def _settings(preset: str | None, options: Mapping[str, Any]) -> tuple[ChatSettings, bool]:

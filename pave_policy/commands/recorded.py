@@ -272,6 +272,10 @@ def look_again(recording: Recording, agent: str, when: When) -> Seen:
             f"Played again, the episode departs from its log on day {day} at tick {tick}: what "
             f"{agent} saw later cannot be worked out."
         )
+        if recording.folder is None:
+            notes.append(
+                "A log of a part of a scenario can be played again in its run folder only."
+            )
         return Seen(None, notes)
     if policy.seen is None:
         raise InvalidValueError(f"day {when[0]}, tick {when[1]} is not in {recording.path.name}")

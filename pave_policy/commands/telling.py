@@ -50,7 +50,7 @@ def tell(account: Account, *, raw: bool) -> Iterator[RenderableType]:
         yield from _section(f"Decision on {name} rules", _decision(account, decision))
     if account.nearest:
         where = " and ".join(map(_when, account.nearest))
-        yield from _section("Decision", [("none", f"The nearest ones are {where}.")])
+        yield from _section("Decision", [("none", f"nearest: {where}")])
     yield from _section("What they noted", map(_memory, account.memory))
     yield from _section("What else the policy says", map(_event, account.said))
     yield from _section("What was done", [("steps", ", ".join(account.done))])
@@ -93,27 +93,33 @@ def _context(context: Context) -> Iterator[Row]:
     if (signal := situation["signal"]) is not None:
         shows = signal["shows"].replace("_", " ")
         away, left = signal["distance"], signal["changes_in_ticks"]
-        yield "signal", f"{shows}, {away} tiles away, changes in {left} ticks"
-    states = [name for name in ("late", "at_goal", "escaping", "blocked", "carrying")]
+        yield "signal", f"{shows}, {_tiles(away)} away, changes in {left} ticks"
+    states = ("late", "at_goal", "escaping", "blocked", "carrying")
     marks = [name.replace("_", " ") for name in states if situation[name]]
     x, y = context.position
     goal = compass(context.goal[0] - x, context.goal[1] - y)
     yield "place", ", ".join([f"({x}, {y})", f"goal {goal}", *marks])
     yield "at stake", _rules(situation["rules_at_stake"])
-    yield "ways", "\n".join(_way(name, way) for name, way in situation["ways"].items())
+    target = "safe" if context.escaping else "goal"
+    ways = [_way(name, way) for name, way in situation["ways"].items() if name.startswith(target)]
+    yield "ways", "\n".join(ways)
 
 
 def _published(record: Mapping[str, Any]) -> Iterator[Row]:
     """A context record with the keys of the paper, the environment's or a model's."""
     yield "scene", record["scene_summary"]
     away = record["authority_distance_tiles"]
-    yield "authority", f"{away} tiles away" if record["authority_present"] else "none in sight"
+    yield "authority", f"{_tiles(away)} away" if record["authority_present"] else "none in sight"
     cues = [
-        f"{cue['type']} at {cue['distance_tiles']} tiles, severity {cue['severity']}"
+        f"{cue['type']}, {_tiles(cue['distance_tiles'])} away, severity {cue['severity']}"
         for cue in record["situational_cues"]
     ]
     yield "cues", "\n".join(cues) or "none"
     yield "people", "\n".join(record["peer_behaviors"]) or "nobody"
+
+
+def _tiles(number: object) -> str:
+    return f"{number} tile" if number == 1 else f"{number} tiles"
 
 
 def _way(name: str, way: Mapping[str, Any]) -> str:
@@ -122,7 +128,7 @@ def _way(name: str, way: Mapping[str, Any]) -> str:
     if way["steps"] is None:
         return f"{kind} to {target}: none"
     wait = f", {way['red_wait_ticks']} red ticks" if way["red_wait_ticks"] else ""
-    breaks = f", breaks {', '.join(way['breaks'])}" if way["breaks"] else ""
+    breaks = f", would now break {', '.join(way['breaks'])}" if way["breaks"] else ""
     return f"{kind} to {target}: {way['steps']} steps{wait}{breaks}"
 
 
@@ -225,9 +231,9 @@ def _call(call: Call, *, raw: bool) -> Iterator[RenderableType]:
     tokens = (
         f"{_known(record['prompt_tokens'])} tokens in, {_known(record['completion_tokens'])} out"
     )
-    detail = f" ({record['detail']})" if record["detail"] else ""
+    detail = f" ({record['detail']})" if record.get("detail") else ""
     rows = [("outcome", f"{record['outcome']}{detail}; {tokens}")]
-    if record["fallback"]:
+    if record.get("fallback"):
         rows.append(("stood in", record["fallback"]))
     if not raw:
         for key, exchange in zip(record["keys"], call.exchanges, strict=True):

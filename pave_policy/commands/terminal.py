@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 WIDTH = 120
 """Columns where the output is no terminal."""
@@ -39,7 +40,10 @@ def show(*parts: RenderableType) -> None:
     console = Console(width=width, markup=False, emoji=False, highlight=False)
     with console.capture() as capture:
         for part in parts:
-            console.print(part, crop=False)
+            if isinstance(part, Text):  # joined with others it would forget how it is to be cut
+                console.print(part, crop=False, no_wrap=part.no_wrap, overflow=part.overflow)
+            else:
+                console.print(part, crop=False)
     text = capture.get()
     if not on_terminal:
         text = re.sub(" +$", "", text, flags=re.MULTILINE)

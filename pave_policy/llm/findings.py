@@ -65,7 +65,7 @@ def _answers(operation: str, tried: Sequence[Tried]) -> Answers:
         asked=len(tried),
         at_once=usable.count(1),
         after_reminder=len(usable) - usable.count(1),
-        failures=Counter(each.outcome for each in tried if each.outcome != VALID),
+        failures=dict(Counter(each.outcome for each in tried if each.outcome != VALID)),
         example=next((each.detail for each in tried if each.detail), ""),
     )
 

@@ -33,11 +33,11 @@ def description(persona: PersonaCard) -> str:
         persona: The person.
 
     Returns:
-        Name, occupation, disposition and goal.
+        Occupation, disposition and goal.
     """
     return (
-        f"Name: {persona.name}\nOccupation: {persona.occupation}\n"
-        f"Disposition: {persona.disposition}\nGoal: {persona.goal}"
+        f"Occupation: {persona.occupation}\nDisposition: {persona.disposition}\n"
+        f"Goal: {persona.goal}"
     )
 
 
@@ -132,7 +132,7 @@ def observed(context: Context) -> str:
         Several lines, without the context record's own keys.
     """
     lines = [
-        f"There is a {CUE_TEXT[cue.type]} of severity {cue.severity} at {cue.distance_tiles} tiles "
+        f"A {CUE_TEXT[cue.type]} of severity {cue.severity}, {cue.distance_tiles} tiles away "
         f"({compass(cue.dx, cue.dy)})."
         for cue in context.situational_cues
     ] or ["No cue stands out."]
