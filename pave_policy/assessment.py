@@ -60,9 +60,9 @@ def escape_of(case: Case, goal: str = "safe") -> Escape | None:
         The facts, or None where the context names no ways.
     """
     ways = case.context.ways
-    if not ways:
+    lawful, shortest = ways.get(f"{goal}_lawful"), ways.get(f"{goal}_scoped")
+    if lawful is None or shortest is None:
         return None
-    lawful, shortest = ways[f"{goal}_lawful"], ways[f"{goal}_scoped"]
     return Escape(
         lawful_steps=lawful.distance,
         lawful_wait_steps=lawful.wait * case.steps_per_tick,

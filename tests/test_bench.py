@@ -16,6 +16,7 @@ from pave_policy.conditions import pave, pave_no_gate
 from pave_policy.outcome import Outcome
 from pave_policy.surrogate import Surrogate
 from voville_env.benchmarks import episodes, runner
+from voville_env.benchmarks import folder as run_folder
 from voville_env.benchmarks.play import EpisodePlayer
 from voville_env.benchmarks.suite import EpisodeKey, plan
 from voville_env.core.codes import Decision
@@ -71,7 +72,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench(tmp_path / "whole", ["lawful", "direct"])
-    original, calls = runner.play_episode, 0
+    original, calls = episodes.play_episode, 0
 
     def dying(job: episodes.Job) -> dict[str, Any]:
         nonlocal calls
@@ -80,12 +81,12 @@ def test_a_killed_run_goes_on_and_ends_the_same(
             raise KeyboardInterrupt
         return original(job)
 
-    monkeypatch.setattr(runner, "play_episode", dying)
+    monkeypatch.setattr("voville_env.benchmarks.runner.play_episode", dying)
     with pytest.raises(KeyboardInterrupt):
         bench(tmp_path / "cut", ["lawful", "direct"])
     assert not (tmp_path / "cut" / "summary.json").exists()
     assert len(list((tmp_path / "cut" / "episodes").glob("*.jsonl"))) == 3
-    monkeypatch.setattr(runner, "play_episode", original)
+    monkeypatch.setattr("voville_env.benchmarks.runner.play_episode", original)
     bench(tmp_path / "cut", ["lawful", "direct"], resume=True)
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
@@ -121,14 +122,14 @@ def test_a_log_under_another_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_failures_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = runner.play_episode
+    original = episodes.play_episode
 
-    def sometimes(job: runner.Job) -> dict[str, Any]:
+    def sometimes(job: episodes.Job) -> dict[str, Any]:
         if job.key.seed == 1 and job.key.scenario == "jaywalk":
             raise ValueError("no luck")
         return original(job)
 
-    monkeypatch.setattr(runner, "play_episode", sometimes)
+    monkeypatch.setattr("voville_env.benchmarks.runner.play_episode", sometimes)
     summary = bench(tmp_path / "run", ["lawful"], seeds=3)
     assert summary["episodes"]["failed"] == 1 and summary["episodes"]["scored"] == 5
     assert summary["status"] == "incomplete"
@@ -198,7 +199,7 @@ def test_a_policy_cannot_touch_the_log_the_town_or_the_labels() -> None:
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     bench(tmp_path / "run", ["lawful"], seeds=1)
-    with runner.only_run(tmp_path / "run"):
+    with run_folder.only_run(tmp_path / "run"):
         with pytest.raises(InvalidValueError, match="another run is at work"):
             bench(tmp_path / "run", ["lawful"], seeds=1, resume=True)
     bench(tmp_path / "run", ["lawful"], seeds=1, resume=True)

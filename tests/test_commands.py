@@ -48,7 +48,7 @@ app.command("explain")(explain)
 UNTIL = (1, 51)
 """Of fire_escape, where the fire starts at tick 50: all ten operations are asked by then."""
 UNUSABLE = "no idea"
-ALL_TEN = {"perception": "llm", "elicit_threshold": True}
+ALL_TEN: dict[str, Any] = {"perception": "llm", "elicit_threshold": True}
 KEYS = {
     "elicit_threshold": "threshold",
     "assess_risk": "risk",

@@ -17,7 +17,7 @@ from pave_policy.commands import probe_run
 from pave_policy.commands.probe_report import duration
 from pave_policy.commands.probe_run import rehearse
 from pave_policy.llm.chat import Chat, make_chat
-from pave_policy.llm.estimate import Rehearsal, Spoken, Tally
+from pave_policy.llm.estimate import Rate, Rates, Rehearsal, Spoken, Tally, estimate
 from pave_policy.llm.findings import rates_of, speed_of
 from pave_policy.llm.probing import MOST_SAMPLES, Support, Trial, Tried, samples_for
 from pave_policy.llm.prompts import OPERATIONS
@@ -327,9 +327,9 @@ def test_a_preset_gives_address_and_price(probe: Run, stub: Start) -> None:
     args = ("--preset", "gpt-4o-mini", *SMALL)
     done = probe(server.url, *args, "--json")
     assert done.data["model"] == "gpt-4o-mini-2024-07-18"
-    estimate = done.data["estimate"]
-    dollars = (0.15 * estimate["prompt_tokens"] + 0.6 * estimate["completion_tokens"]) / 1e6
-    assert estimate["usd"] == pytest.approx(dollars)
+    told = done.data["estimate"]
+    dollars = (0.15 * told["prompt_tokens"] + 0.6 * told["completion_tokens"]) / 1e6
+    assert told["usd"] == pytest.approx(dollars)
     assert done.data["usd"] == pytest.approx(QUESTIONS * (0.15 * 10 + 0.6 * 5) / 1e6)
     assert "OpenAI's list price" in probe(server.url, *args).words
 
@@ -473,12 +473,12 @@ def test_the_estimate_is_what_a_run_comes_to(probe: Run, stub: Start, tmp_path: 
     assert done.data["estimate"]["policies"] == ["pave"]
     run_suite(suite, tmp_path / "run", backbone=chat)
     spent = json.loads((tmp_path / "run" / "usage.json").read_text("utf-8"))["total"]
-    estimate = done.data["estimate"]
-    assert estimate["calls"] == spent["calls"]
-    assert estimate["completion_tokens"] == spent["completion_tokens"]
-    assert estimate["prompt_tokens"] == pytest.approx(spent["prompt_tokens"], rel=0.005)
-    assert estimate["usd"] == pytest.approx(spent["cost"], rel=0.005)
-    assert estimate["seconds"] > 0
+    told = done.data["estimate"]
+    assert told["calls"] == spent["calls"]
+    assert told["completion_tokens"] == spent["completion_tokens"]
+    assert told["prompt_tokens"] == pytest.approx(spent["prompt_tokens"], rel=0.005)
+    assert told["usd"] == pytest.approx(spent["cost"], rel=0.005)
+    assert told["seconds"] > 0
 
 
 @pytest.mark.parametrize("paper_inputs", [False, True])
@@ -549,6 +549,29 @@ def test_speed_and_rates_follow_from_the_calls() -> None:
     guessed = rates_of(trial(exchange(1.0, prompt=400, sent=None, received=None), seconds=1.0))
     assert guessed.tokens_per_character == pytest.approx(1 / 3)
     assert guessed.operations["assess_risk"].completion_tokens == 10
+
+
+def test_an_episode_takes_as_long_as_its_chain_of_questions() -> None:
+    tally = Tally()
+    for seed, tick, operation in (
+        (0, 3, "assess_risk"),
+        (0, 3, "assess_benefit"),
+        (0, 3, "generate_verdict"),
+        (0, 4, "assess_risk"),
+        (1, 3, "assess_risk"),
+    ):
+        site = Site("jaywalk", "pave", seed, "CC", day=1, tick=tick)
+        tally.note(Spoken(site, operation, f"{operation} {tick} {seed}", "0", "{}"))
+        tally.note(Spoken(site, operation, f"{operation} {tick} {seed}", "0", "{}"))
+    rates = {name: Rate(1.0, 10.0, 2.0) for name in OPERATIONS}
+    rates["assess_benefit"] = Rate(1.0, 10.0, 5.0)
+    settings = make_chat(base_url="http://127.0.0.1:1", model="m").options
+    alone = estimate(tally, Rates(rates, 0.25, 1.0), settings)
+    assert (alone.total.asked, alone.total.distinct, alone.seconds) == (10, 5, 13)
+    together = estimate(tally, Rates(rates, 0.25, 100.0), settings, times=2)
+    assert (together.total.calls, together.total.completion_tokens) == (10, 100)
+    assert together.seconds == 5 + 2 + 5
+    assert estimate(tally, Rates(rates, 0.25, 0.0), settings).seconds is None
 
 
 @pytest.mark.parametrize(

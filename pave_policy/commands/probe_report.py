@@ -174,13 +174,13 @@ def _about_benchmark(probe: Probe) -> list[str]:
     benchmark, support = probe.benchmark, probe.visit.support
     suite, estimate = benchmark.suite, benchmark.estimate
     total = estimate.total
-    time = "unknown time" if estimate.seconds is None else duration(estimate.seconds)
+    time = "unknown time" if estimate.seconds is None else f"about {duration(estimate.seconds)}"
     lines = [
         f"{len(suite.scenarios)} scenarios, controls included, with "
         f"{', '.join(suite.policies)} and {len(suite.seeds)} seeds: "
         f"{_how_sure(probe)}{grouped(total.calls)} calls, "
         f"{grouped(total.prompt_tokens)} tokens in, {grouped(total.completion_tokens)} out, "
-        f"{_money(probe)}, {time} at {probe.speed.side_by_side} side by side. Of "
+        f"{_money(probe)}, {time} with {probe.speed.side_by_side} calls side by side. Of "
         f"{grouped(total.asked)} questions {grouped(total.distinct)} are distinct; the store "
         "answers the others.",
         _COURSE,

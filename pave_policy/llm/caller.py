@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pave_policy.llm.budget import Budget
+from pave_policy.llm.exchange import ANSWERED
 from pave_policy.llm.exchange import VALID
 from pave_policy.llm.reading import UnreadableError
 from pave_policy.llm.settings import ChatSettings
@@ -21,6 +22,8 @@ from pave_policy.site import Site
 
 _POLL = 0.2
 """Seconds between looks at a call that another process has under way."""
+_REMEMBERED = 8192
+"""Answers kept in memory: the same question mostly comes again a tick later."""
 Reader = Callable[[str], Any]
 """Reads a value out of a reply's text, or raises `UnreadableError`."""
 
@@ -108,6 +111,7 @@ class Caller:
         self.store = store or CallStore(":memory:", run="")
         self.endpoint = None if offline else Endpoint(settings)
         self._flights: dict[tuple[int, str, str], asyncio.Future[Exchange]] = {}
+        self._answers: dict[tuple[ChatRequest, str], Answer] = {}
 
     def use_store(self, store: CallStore) -> None:
         """Keeps exchanges in another store from now on; what its run has spent counts.
@@ -117,6 +121,7 @@ class Caller:
         """
         self.store.close()
         self.store = store
+        self._answers.clear()
         if self.endpoint is not None:
             spent = store.spent()
             tokens = spent.prompt_tokens + spent.completion_tokens
@@ -134,6 +139,17 @@ class Caller:
         Raises:
             RunAbortedError: If the endpoint cannot be used at all.
         """
+        asked = question.request, question.sample
+        if (answer := self._answers.get(asked)) is not None:
+            return answer
+        answer = await self._look_up_or_call(question)
+        if answer.exchange.outcome in ANSWERED:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
+            self._answers[asked] = answer
+        return answer
+
+    async def _look_up_or_call(self, question: Question) -> Answer:
         logical = question.request.logical(self.settings)
         key = request_key(logical)
         known = (self.store.find_any if self.offline else self.store.find)(key, question.sample)
@@ -192,6 +208,10 @@ class Caller:
                     blank,
                     outcome=error.failure.value,
                     detail=error.detail,
+                    raw=error.raw,
+                    prompt_tokens=error.prompt_tokens,
+                    completion_tokens=error.completion_tokens,
+                    cost=self.endpoint.cost_of(error.prompt_tokens, error.completion_tokens),
                     attempts=error.attempts,
                     latency=error.latency,
                 )

@@ -125,20 +125,35 @@ def _as_object(operation: str, value: Any) -> dict[str, Any]:
     raise TypeError(f"{operation} returned a {type(value).__name__}")
 
 
+_STAGES: Mapping[str, tuple[str, ...]] = {
+    "elicit": ("elicit_threshold",),
+    "propagate": ("propagate_outcome",),
+    "perceive": ("perceive_context",),
+    "assess": tuple(name for name in OPERATIONS if name.startswith("assess_")),
+    "decide": ("generate_verdict",),
+    "emulate": ("emulate_action",),
+}
+"""What follows on what in a tick; the questions of one stage are asked side by side."""
+_STAGE_OF = {name: stage for stage, names in _STAGES.items() for name in names}
+
+
 @dataclass
 class Tally:
-    """Counts the questions of a rehearsal, each operation for itself.
+    """Counts the questions of a rehearsal.
 
     Attributes:
-        asked: How often it was asked.
+        asked: How often each operation was asked.
         distinct: How many of these a model would have to answer; the store knows the others.
         characters: Of their prompts.
+        chains: How often each episode waits for each stage of a tick, by scenario, policy and seed.
     """
 
     asked: Counter[str] = field(default_factory=Counter)
     distinct: Counter[str] = field(default_factory=Counter)
     characters: Counter[str] = field(default_factory=Counter)
+    chains: dict[tuple[str, str, int], Counter[str]] = field(default_factory=dict)
     _known: set[tuple[bytes, str]] = field(default_factory=set, repr=False)
+    _waits: set[tuple[object, ...]] = field(default_factory=set, repr=False)
 
     def note(self, spoken: Spoken) -> None:
         """Counts a question.
@@ -148,10 +163,17 @@ class Tally:
         """
         self.asked[spoken.operation] += 1
         key = _digest(spoken.prompt), spoken.sample
-        if key not in self._known:
-            self._known.add(key)
-            self.distinct[spoken.operation] += 1
-            self.characters[spoken.operation] += len(spoken.prompt)
+        if key in self._known:
+            return
+        self._known.add(key)
+        self.distinct[spoken.operation] += 1
+        self.characters[spoken.operation] += len(spoken.prompt)
+        site, stage = spoken.site, _STAGE_OF[spoken.operation]
+        episode = site.scenario, site.policy, site.seed
+        wait = (*episode, site.day, site.tick, stage)
+        if wait not in self._waits:
+            self._waits.add(wait)
+            self.chains.setdefault(episode, Counter())[stage] += 1
 
 
 @dataclass(frozen=True)
@@ -214,7 +236,8 @@ class Estimate:
     Attributes:
         needs: One for each operation that is asked.
         total: Their sum.
-        seconds: How long it takes with calls side by side; None where no call was timed.
+        seconds: Time of all calls at the measured throughput; that of the longest episode where its
+            calls, which follow on each other, take longer; None where no call was timed.
         cost: US dollars; None where no price is known.
     """
 
@@ -250,8 +273,22 @@ def estimate(tally: Tally, rates: Rates, settings: ChatSettings, *, times: int =
     if settings.price_in is not None and settings.price_out is not None:
         sent = total.prompt_tokens * settings.price_in
         cost = (sent + total.completion_tokens * settings.price_out) / 1_000_000
-    seconds = total.seconds / rates.side_by_side if rates.side_by_side else None
+    seconds = None
+    if rates.side_by_side:
+        seconds = max(total.seconds / rates.side_by_side, _longest_chain(tally, rates))
     return Estimate(needs, total, seconds, cost)
+
+
+def _longest_chain(tally: Tally, rates: Rates) -> float:
+    """Seconds that an episode takes however many calls are made at once."""
+    waits = {
+        stage: max(rates.operations[name].seconds for name in names)
+        for stage, names in _STAGES.items()
+    }
+    return max(
+        (sum(waits[stage] * n for stage, n in chain.items()) for chain in tally.chains.values()),
+        default=0.0,
+    )
 
 
 def _need(operation: str, tally: Tally, rates: Rates, times: int) -> Need:
