@@ -282,7 +282,7 @@ class PavePolicy(BasePolicy):
         if self.options.oscillation_guard and (
             earlier := mind.reusable(question.rule_set, situation)
         ):
-            said = Opinion(earlier.decision, earlier.justification, earlier.confidence)
+            said = Opinion(earlier.said, earlier.justification, earlier.confidence)
             verdict = enforce(said, case, assessment, gate)
             return verdict, [task.verdict_record(question, verdict)]
         prior = mind.memory.reasons(situation)

@@ -93,6 +93,11 @@ class Verdict(_Record):
         """Whether the decision is to break the rules."""
         return self.decision is Decision.VIOLATE
 
+    @property
+    def said(self) -> Decision:
+        """What the model said, before the gate."""
+        return Decision.VIOLATE if self.gate_leak else self.decision
+
 
 class TimedAction(_Record):
     """One entry of an action list: words, and seconds in steps of five (paper figure C8)."""

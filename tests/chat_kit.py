@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pave_policy.background import wait_for
-from pave_policy.conditions import pave
+from pave_policy.conditions import condition, pave
 from pave_policy.llm.chat import Chat, make_chat
 from pave_policy.llm.prompts import OPERATIONS
 from pave_policy.llm.sample_requests import sample_requests
 from pave_policy.outcome import Outcome
 from pave_policy.pave import PavePolicy
+from pave_policy.records import GateMode
 from pave_policy.site import Site
 from pave_policy.testing import Answerer, StubReply, StubRequest, StubServer
 from pave_policy.testing.exchange import operation_of
@@ -38,7 +39,7 @@ from voville_env.scenario.briefing import make_briefing
 SCALARS = tuple(operation for operation in OPERATIONS if operation.startswith("assess_"))
 REQUESTS: Mapping[str, object] = dict(zip(OPERATIONS, sample_requests(), strict=True))
 """One request of each operation."""
-WHO = "CC"
+PEOPLE = (WHO, OTHER) = ("CC", "KQ")
 WAITS = 32
 """The tick in which the person comes to a red light; they stand there for the next two."""
 RESULTS = ("summary.json", "report.md", "report.html")
@@ -110,19 +111,23 @@ def moments() -> tuple[Briefing, Mapping[int, Observation]]:
     return briefing, seen
 
 
-def seen_at(tick: int, **rows: list[list[int]]) -> Observation:
-    """What the person sees at the red light, in another tick and with other first rows."""
+def seen_at(tick: int, *, dx: int = 0, **rows: list[list[int]]) -> Observation:
+    """What the person sees at the red light: in another tick, further east, with other rows."""
     found = {name: row.copy() for name, row in moments()[1][WAITS].items()}
+    found["self"][0] += dx
     found["self"][3] = tick
     for name, values in rows.items():
-        found[name][: len(values)] = values
+        for place, row in enumerate(values):
+            found[name][place] = row
     return found
 
 
 @contextmanager
-def at_the_light(backbone: Chat, **options: Any) -> Iterator[PavePolicy]:
+def at_the_light(
+    backbone: Chat, gate: GateMode = GateMode.CODE, **options: Any
+) -> Iterator[PavePolicy]:
     """A policy at the start of an episode, whose connections are closed in the end."""
-    policy = pave(backbone, **options)
+    policy = condition("pave", gate, backbone, **options)
     policy.reset(moments()[0])
     try:
         yield policy
@@ -130,10 +135,16 @@ def at_the_light(backbone: Chat, **options: Any) -> Iterator[PavePolicy]:
         wait_for(backbone.aclose())
 
 
-def see(policy: PavePolicy, observation: Observation, *who: str) -> list[Event]:
-    """Lets people act on what they see; gives the records of it."""
-    policy.act(dict.fromkeys(who or (WHO,), observation), {})
+def see(policy: PavePolicy, *seen: Observation) -> list[Event]:
+    """Lets one person, or another as well, act on what they see; gives the records of it."""
+    policy.act(dict(zip(PEOPLE, seen, strict=False)), {})
     return policy.records()
+
+
+def verdict_of(records: list[Event]) -> Event:
+    """The one verdict among some records."""
+    (verdict,) = of_type(records, "verdict")
+    return verdict
 
 
 def of_type(records: list[Event], kind: str) -> list[Event]:
@@ -189,6 +200,13 @@ def load_strictly(data: bytes) -> Any:
 
 def _refuse(constant: str) -> NoReturn:
     raise AssertionError(f"{constant} is not JSON")
+
+
+def block(prompt: str, tag: str) -> Any:
+    """The data in a prompt between the one pair of lines with a tag."""
+    assert prompt.count(f"<{tag}>") == prompt.count(f"</{tag}>") == 1, tag
+    inside = prompt.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+    return json.loads(inside)
 
 
 @dataclass(frozen=True)

@@ -81,3 +81,14 @@ def repository() -> Path:
     if not (root / "setup.cfg").is_file():
         pytest.skip("needs the source tree")
     return root
+
+
+@pytest.fixture(scope="session")
+def local_model() -> Iterator[str]:
+    """The base URL of a small language model on this machine; skipped where none is installed."""
+    from pave_policy.testing.local_model import missing_parts, serve_model
+
+    if missing := missing_parts():
+        pytest.skip(missing)
+    with serve_model() as url:
+        yield url

@@ -7,14 +7,13 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_kit import (
-    REQUESTS,
+    OTHER,
     SCALARS,
     WAITS,
     WHO,
@@ -31,19 +30,18 @@ from chat_kit import (
     seen_at,
     short_fire,
     suite_of,
+    verdict_of,
 )
 
+from pave_policy.background import wait_for
 from pave_policy.llm.chat import Chat, make_chat
 from pave_policy.llm.settings import ChatSettings
 from pave_policy.llm.store import CallStore
-from pave_policy.outcome import Failure
-from pave_policy.records import GateMode
 from pave_policy.testing import (
     Answerer,
     StubReply,
     StubRequest,
     StubServer,
-    always,
     by_operation,
     canned,
     values,
@@ -85,9 +83,9 @@ def test_a_decision_costs_so_many_calls_in_so_many_rounds(
         backbone = chat(server.url, retries=0, timeout=20.0)
         options = {"perception": perception, "elicit_threshold": True}
         with at_the_light(backbone, **options) as policy:
-            see(policy, {WHO: seen_at(WAITS)})
+            see(policy, seen_at(WAITS))
             assert (len(server.requests), len(server.rounds)) == (calls, rounds)  # asked: threshold
-            see(policy, {WHO: changed(WAITS + 1)})
+            see(policy, changed(WAITS + 1))
     assert len(server.requests) == 2 * calls
     asked = [sorted(map(str, names)) for names in server.rounds[rounds:]]
     perceives = [["perceive_context"]] if perception == "llm" else []
@@ -99,25 +97,27 @@ def test_people_of_a_tick_are_asked_for_side_by_side() -> None:
     """Two people, nine assessments at once: the empirical one knows no person and is asked once."""
     with Rounds(together=9) as server:
         backbone = chat(server.url, retries=0, timeout=20.0, concurrency=9)
-        with at_the_light(backbone, elicit_threshold=True) as policy:
-            records = see(policy, {WHO: seen_at(WAITS), "KQ": seen_at(WAITS)})
-    assert [len(names) for names in server.rounds] == [2, 9, 2, 2]
-    assert [record["agent"] for record in of_type(records, "verdict")] == [WHO, "KQ"]
+        with at_the_light(backbone) as policy:
+            wait_for(ask(desk(backbone), "elicit_threshold"))  # a first success opens the way
+            records = see(policy, seen_at(WAITS), seen_at(WAITS))
+    assert Counter(server.rounds[1]) == Counter([*SCALARS, *SCALARS]) - Counter(
+        ["assess_empirical"]
+    )
+    assert [record["agent"] for record in of_type(records, "verdict")] == [WHO, OTHER]
 
 
 def test_an_unchanged_situation_asks_nothing_and_a_changed_one_what_changed() -> None:
     with StubServer(values(p_emp=50)) as server:
         with at_the_light(chat(server.url)) as policy:
-            see(policy, {WHO: seen_at(WAITS)})
-            see(policy, {WHO: seen_at(WAITS + 1)})  # shows what came of the verdict
+            see(policy, seen_at(WAITS))
+            see(policy, seen_at(WAITS + 1))  # shows what came of the verdict
             asked = len(server.requests)
             assert asked == 8
             for tick in range(WAITS + 2, WAITS + 6):
-                (verdict,) = of_type(see(policy, {WHO: seen_at(tick)}), "verdict")
-                assert verdict["reused"]
+                assert verdict_of(see(policy, seen_at(tick)))["reused"]
             assert len(server.requests) == asked
             crosses = [[-1, 0, Behaviour.CROSSING_ON_RED, Rule.RED_LIGHT, 0, 0]]
-            see(policy, {WHO: seen_at(WAITS + 6, peer_behaviors=crosses)})
+            see(policy, seen_at(WAITS + 6, peer_behaviors=crosses))
     operations = {request.operation for request in server.requests[asked:]}
     assert operations == {"assess_risk", "assess_empirical", "assess_normative"}
 
@@ -153,7 +153,7 @@ def test_results_do_not_depend_on_timing(tmp_path: Path) -> None:
             folder = tmp_path / str(run)
             summary = bench(folder, chat(server.url, concurrency=concurrency), suite)
             assert summary["status"] == "complete"
-            assert (server.max_in_flight > 1) is (concurrency > 1)
+            assert server.max_in_flight <= concurrency
         found.append(results(folder))
         rows = json.loads((folder / "usage.json").read_bytes())["operations"]
         ledgers.append({row["operation"]: (row["calls"], row["outcomes"]) for row in rows})
@@ -194,7 +194,7 @@ def samples(url: str, store: Path, temperature: float | None) -> list[tuple[str,
         return [outcome.value.reason for outcome in outcomes]
 
     async def run() -> list[tuple[str, ...]]:
-        backbone = chat(url, temperature=temperature)
+        backbone = Chat(ChatSettings(base_url=url, model="stub", temperature=temperature))
         backbone.open_store(store, "run")
         found = [tuple(await twice(backbone, seed)) for seed in (0, 1)]
         await backbone.aclose()
@@ -251,41 +251,38 @@ def test_every_call_is_in_the_log_and_in_the_store(tmp_path: Path) -> None:
     assert len(stored) == len(prompts)
 
 
-def test_what_a_model_perceives_stands_in_the_prompts_after_it() -> None:
-    record = {
-        "authority_present": True,
-        "authority_distance_tiles": 13,
-        "peer_behaviors": ["A heron waits at the kerb"],
-        "situational_cues": [{"type": "rising flood", "distance_tiles": 4, "severity": 77}],
-        "scene_summary": "Water fills the street.",
-    }
-    with StubServer(by_operation({"perceive_context": json.dumps(record)})) as server:
-        with at_the_light(chat(server.url), perception="llm") as policy:
-            see(policy, {WHO: seen_at(WAITS)})
-    asked = {str(request.operation): request.prompt for request in server.requests}
-    context = {"assess_risk": record, "assess_normative": record}
-    for operation, expected in context.items():
-        assert block(asked[operation], "context") == expected
-    assert block(asked["assess_empirical"], "peer_behaviors") == record["peer_behaviors"]
-    for operation in ("assess_benefit", "assess_legitimacy"):
-        assert block(asked[operation], "situational_cues") == record["situational_cues"]
+def test_act_works_wherever_it_is_called() -> None:
+    """In a plain script, twice, inside a running event loop and in another thread."""
+    found = []
+
+    def decide() -> None:
+        with at_the_light(chat(server.url)) as policy:
+            found.append(verdict_of(see(policy, seen_at(WAITS)))["decision"])
+
+    async def decide_inside() -> None:
+        decide()
+
+    with StubServer(values(legitimacy=100, decision="violate")) as server:
+        for _ in range(2):
+            decide()
+            asyncio.run(decide_inside())
+        thread = threading.Thread(target=decide)
+        thread.start()
+        thread.join()
+    assert found == ["violate"] * 5
 
 
-def block(prompt: str, tag: str) -> Any:
-    """The data between the one pair of lines with a tag."""
-    assert prompt.count(f"<{tag}>") == prompt.count(f"</{tag}>") == 1, tag
-    return json.loads(prompt.split(f"<{tag}>\n")[1].split(f"\n</{tag}>")[0])
+def test_a_run_works_inside_a_running_event_loop_and_again_with_the_same_backbone(
+    tmp_path: Path,
+) -> None:
+    async def inside(name: str) -> dict[str, Any]:
+        return bench(tmp_path / name, backbone)
 
-
-@pytest.mark.parametrize(("threshold", "decision"), [(97, "comply"), (96, "violate")])
-def test_the_gate_uses_the_threshold_that_was_asked_for(threshold: int, decision: str) -> None:
-    said = values(threshold=threshold, legitimacy=96, decision="violate")
-    with StubServer(said) as server:
-        with at_the_light(chat(server.url), elicit_threshold=True) as policy:
-            records = see(policy, {WHO: seen_at(WAITS)})
-    (asked,), (verdict,) = of_type(records, "threshold"), of_type(records, "verdict")
-    assert (asked["value"], asked["fallback"]) == (threshold, None)
-    assert (verdict["threshold"], verdict["decision"]) == (threshold, decision)
-    assert verdict["gate_leak"] is (decision == "comply")
-    prompt = next(r.prompt for r in server.requests if r.operation == "generate_verdict")
-    assert f"LEGITIMACY THRESHOLD: {threshold}" in prompt
+    with StubServer() as server:
+        backbone = chat(server.url)
+        summaries = [asyncio.run(inside(name)) for name in ("a", "b")]
+        summaries.append(bench(tmp_path / "c", backbone))
+        assert [request.number for request in server.requests] == list(range(len(server.requests)))
+        assert len(server.requests) == 3 * len({request.prompt for request in server.requests})
+    assert summaries[0]["status"] == "complete"
+    assert summaries[0] == summaries[1] == summaries[2]

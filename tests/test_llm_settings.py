@@ -223,7 +223,7 @@ def test_redaction_finds_every_spelling() -> None:
 
 
 def test_a_longer_secret_is_hidden_whole() -> None:
-    assert Secrets(["abcd", "abcdefgh"]).redact("abcdefgh abcd") == f"{MASK} {MASK}"
+    assert Secrets(["abcdefgh", "abcdefghijkl"]).redact("abcdefghijkl abcdefgh") == f"{MASK} {MASK}"
 
 
 def test_the_key_comes_from_the_file_then_the_variable(

@@ -317,7 +317,7 @@ def test_models_need_not_be_listed(
     ],
 )
 def test_wrong_usage_is_one_clear_line(probe: Run, args: tuple[str, ...], words: str) -> None:
-    done = probe(*args)
+    done = probe("--scenario", "jaywalk", *args)
     assert (done.code, done.out) == (2, "")
     assert words in " ".join(done.err.split())
 

@@ -11,11 +11,11 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
-from endpoint_kit import HELLO, WRONG, ask, endpoint, fail, no_pauses
+from endpoint_kit import HELLO, WRONG, Impatience, ask, endpoint, fail, no_pauses
 
 from pave_policy.llm.address import read_address
 from pave_policy.llm.faults import fault_of_exception, read_retry_after
-from pave_policy.llm.transport import CallError, Reply
+from pave_policy.llm.transport import CallError, Endpoint, Reply
 from pave_policy.outcome import Failure
 from pave_policy.testing import (
     ERRORS,
@@ -55,7 +55,7 @@ def abortion(server: StubServer, **options: Any) -> str:
         *(StubReply(status=code) for code in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
         *(ERRORS[n] for n in ("empty_choices", "null_choices", "error_in_200", "html_page")),
         *(ERRORS[n] for n in ("invalid_json", "bad_gateway_502_html")),
-        *(StubReply(drop=True), HANGS, StubReply(body="")),
+        *(StubReply(drop=True), StubReply(body="")),
         *(StubReply(body=text) for text in ("null", "[]", "7", "{}", "[" * 100_000)),
         *(StubReply(body=f'{{"choices": {it}}}') for it in ("{}", "[1]", '[{"message": 1}]')),
         StubReply(body='{"choices": [{"message": {"content": 7}}]}'),
@@ -63,15 +63,14 @@ def abortion(server: StubServer, **options: Any) -> str:
     ],
 )
 def test_passing_troubles_are_tried_again(fault: StubReply, pauses: list[float]) -> None:
-    timeout = 0.1 if fault.hang else 30.0
     with StubServer(flaky([fault, fault], always("OK"))) as server:
-        got = ask(endpoint(server.url, retries=2, timeout=timeout))
+        got = ask(endpoint(server.url, retries=2))
         assert (got.text, got.attempts, len(server.requests)) == ("OK", 3, 3)
     assert len(pauses) == 2
     with StubServer(always(fault)) as server:
-        error = fail(endpoint(server.url, retries=2, timeout=timeout))
+        error = fail(endpoint(server.url, retries=2))
         assert (error.attempts, len(server.requests)) == (3, 3)
-    assert error.failure is (Failure.TIMEOUT if fault.hang else Failure.UNAVAILABLE)
+    assert error.failure is Failure.UNAVAILABLE
 
 
 def test_back_off_doubles_up_to_half_a_minute(pauses: list[float]) -> None:
@@ -87,11 +86,19 @@ def test_no_retries_is_one_attempt(pauses: list[float]) -> None:
     assert pauses == []
 
 
-def test_the_timeout_is_for_one_attempt() -> None:
+def test_the_timeout_is_for_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    impatience = Impatience(monkeypatch)
     with StubServer(flaky([HANGS] * 3, always("OK"))) as server:
-        started = time.monotonic()
-        assert ask(endpoint(server.url, timeout=0.1, retries=3)).attempts == 4
-        assert time.monotonic() - started > 0.3
+        target = endpoint(server.url, timeout=12.5, retries=3)
+        assert asyncio.run(impatience.send(target, server, 3)).attempts == 4
+    assert impatience.seconds == [12.5] * 4
+
+
+def test_a_timeout_in_every_attempt_fails_the_call(pauses: list[float]) -> None:
+    with StubServer(always(HANGS)) as server:
+        error = fail(endpoint(server.url, timeout=0.05, retries=2))
+    assert (error.failure, error.attempts, len(pauses)) == (Failure.TIMEOUT, 3, 2)
+    assert error.detail == "no reply within 0.05 s"
 
 
 def test_the_last_cause_is_told_with_its_body() -> None:
@@ -145,7 +152,7 @@ def test_retry_after_of_another_trouble_holds_back_its_own_call(pauses: list[flo
 def test_rate_limits_are_waited_out(pauses: list[float]) -> None:
     with StubServer(rate_limited(3, 600, always("OK"))) as server:
         assert ask(endpoint(server.url)).attempts == 4
-    assert [119 < seconds <= 120 for seconds in pauses] == [True] * 3
+    assert [100 < seconds <= 120 for seconds in pauses] == [True] * 3
 
 
 def test_retry_after_is_read_in_both_forms() -> None:
@@ -215,10 +222,25 @@ def test_an_unknown_model_ends_the_run_and_names_those_there_are() -> None:
 
 
 def test_an_unknown_model_is_no_missing_path() -> None:
-    with StubServer(always(ERRORS["unknown_model_404"])) as server:
-        with pytest.raises(RunAbortedError, match="the model 'm' was not found"):
-            ask(endpoint(server.url + "/chat/completions", model="m"))
-        assert len(server.requests) == 1
+    """Without /v1 in the address; the stub server has nothing there, so another one answers."""
+    asked: list[bytes] = []
+    body = b'{"error": {"message": "no such thing", "param": "model"}}'
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        head = f"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: {len(body)}"
+        writer.write(head.encode() + b"\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    async def call() -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            host, port = server.sockets[0].getsockname()
+            with pytest.raises(RunAbortedError, match="the model 'm' was not found"):
+                await endpoint(f"http://{host}:{port}/api", model="m").send(HELLO)
+
+    asyncio.run(call())
+    assert [line.split()[1] for line in asked] == [b"/api/chat/completions", b"/api/models"]
 
 
 def test_an_address_without_an_endpoint_ends_the_run() -> None:
@@ -322,3 +344,16 @@ def test_what_an_endpoint_says_is_told_short_and_on_one_line() -> None:
     assert text.isprintable()
     assert len(text) < 600
     assert "a [31mbbb" in text
+
+
+def test_calls_do_not_queue_behind_one_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_pauses(monkeypatch)
+
+    async def scene(target: Endpoint) -> list[Reply | BaseException]:
+        calls = (target.send(HELLO) for _ in range(6))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    with StubServer(lambda request: WRONG, latency=0.05) as server:
+        results = asyncio.run(scene(endpoint(server.url, concurrency=8, retries=1)))
+        assert all(isinstance(result, CallError) for result in results)
+        assert server.max_in_flight == 5

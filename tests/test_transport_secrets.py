@@ -6,11 +6,12 @@ import asyncio
 import json
 import logging
 import traceback
+from collections.abc import Coroutine
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from endpoint_kit import HELLO, endpoint, no_pauses
+from endpoint_kit import HELLO, Impatience, endpoint, no_pauses
 
 from pave_policy.llm.secrets import MASK
 from pave_policy.llm.transport import CallError, Endpoint, Reply
@@ -46,7 +47,9 @@ def shows_page(request: StubRequest) -> StubReply:
 
 
 def fails_inside(request: StubRequest) -> StubReply:
-    return StubReply(body=json.dumps({"error": {"message": "x" * 480 + echo(request)}}))
+    """With a secret where the message is cut off: 37 characters stand before it, 500 are shown."""
+    said = "x" * (500 - 37 - 8) + request.headers["x-canary"]
+    return StubReply(body=json.dumps({"error": {"message": said}}))
 
 
 def sends_away(request: StubRequest) -> StubReply:
@@ -70,20 +73,18 @@ def answers(request: StubRequest) -> StubReply:
     return StubReply(said, finish_reason=said, message={"refusal": said, "reasoning": said})
 
 
-def with_canaries(url: str, *, user: bool = False, **options: Any) -> Endpoint:
+def with_canaries(url: str, *, user: bool) -> Endpoint:
     query = f"?k={quote(QUERY)}&{quote('k 2')}={quote(QUERY, safe='')}"
     address = url.replace("//", f"//{USER}:{quote(KEY, safe='')}@") if user else url
     headers = {"X-Canary": HEADER, "X-Token": f"Token {KEY}"}
-    return endpoint(
-        address + query, headers=headers, api_key_env="CANARY_KEY", retries=1, **options
-    )
+    return endpoint(address + query, headers=headers, api_key_env="CANARY_KEY", retries=1)
 
 
-def everything_said(target: Endpoint) -> list[str]:
+def everything_said(target: Endpoint, call: Coroutine[Any, Any, Reply]) -> list[str]:
     """All that comes out of a call: values, errors with all that hangs on them, traces."""
     said: list[str] = []
     try:
-        reply = asyncio.run(target.send(HELLO))
+        reply = asyncio.run(call)
         assert isinstance(reply, Reply)
         said += [repr(reply), str(reply)]
     except (CallError, RunAbortedError) as error:
@@ -105,10 +106,15 @@ def everything_said(target: Endpoint) -> list[str]:
     ],
 )
 def test_canaries_come_out_nowhere(
-    answer: Any, user: bool, caplog: pytest.LogCaptureFixture
+    answer: Any, user: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with StubServer(answer) as server:
-        said = everything_said(with_canaries(server.url, user=user, timeout=0.2))
+        target = with_canaries(server.url, user=user)
+        call = target.send(HELLO)
+        if answer is hangs:
+            call.close()
+            call = Impatience(monkeypatch).send(target, server, 2)
+        said = everything_said(target, call)
         request = server.requests[0]
     expected = "Basic YzRuYXJ5" if user else f"Bearer {KEY}"
     assert request.headers["authorization"].startswith(expected)
@@ -123,7 +129,20 @@ def test_canaries_come_out_nowhere(
 def test_canaries_stay_in_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
     with StubServer() as server:
         url = server.url
-    said = everything_said(with_canaries(url, user=True))
+    target = with_canaries(url, user=True)
+    said = everything_said(target, target.send(HELLO))
     assert any("connection refused" in text for text in said)
     for text in (*said, caplog.text):
         assert not any(canary in text for canary in CANARIES), text
+
+
+def test_logged_exceptions_show_no_canary(caplog: pytest.LogCaptureFixture) -> None:
+    target = with_canaries("http://127.0.0.1:9/v1", user=False)
+    try:
+        raise ValueError(f"at ?k={quote(QUERY, safe='')}")
+    except ValueError:
+        logging.getLogger("httpx").exception("failed with %s", KEY)
+    del target
+    assert f"failed with {MASK}" in caplog.text
+    assert f"ValueError: at ?k={MASK}" in caplog.text
+    assert "c4nary" not in caplog.text

@@ -28,7 +28,7 @@ class Line:
 
     Attributes:
         slots: One for each request that may be in flight.
-        first: Held by the one request that goes ahead while nothing has succeeded.
+        first: Held by the first request, which goes ahead alone.
         calls: Calls that have not returned yet.
         in_flight: Requests in flight.
     """

@@ -6,13 +6,14 @@ import html
 import json
 import logging
 import re
+import traceback
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 from weakref import WeakSet
 
 MASK = "[secret]"
-SHORTEST = 4
-"""Shorter values are not hidden: they would blot out parts of ordinary words."""
+SHORTEST = 8
+"""Shorter values are not hidden: they would blot out ordinary words, also in a model's answers."""
 
 # Those of the HTTP library and its successor that log URLs, or headers that a server may echo.
 _LOGGERS = ("openai._base_client", "httpx", "httpx2", "httpcore.http11", "httpcore2.http11")
@@ -67,12 +68,19 @@ class _LogFilter(logging.Filter):
         self.known: WeakSet[Secrets] = WeakSet()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = text = record.getMessage()
-        for secrets in tuple(self.known):
-            text = secrets.redact(text)
+        said = record.getMessage()
+        text = self._redacted(said)
         if text != said:
             record.msg, record.args = text, ()
+        if record.exc_info:  # older releases of openai log it, with the URL
+            trace = "".join(traceback.format_exception(*record.exc_info))
+            record.exc_text, record.exc_info = self._redacted(trace.rstrip()), None
         return True
+
+    def _redacted(self, text: str) -> str:
+        for secrets in tuple(self.known):
+            text = secrets.redact(text)
+        return text
 
 
 _log_filter = _LogFilter()

@@ -145,8 +145,8 @@ def _sum(so_far: int | None, more: int | None) -> int | None:
 class Endpoint:
     """An endpoint in use; it may be used from several event loops, one after another or together.
 
-    Until a first success one request goes ahead alone, so that a wrong key or a parameter that the
-    endpoint does not take costs one request. What makes the run pointless raises for good.
+    The first request goes ahead alone, so that a wrong key or a parameter that the endpoint does not
+    take costs one request. What makes the run pointless raises for good.
 
     Attributes:
         settings: The model and how it is asked.
@@ -173,6 +173,7 @@ class Endpoint:
         self._dialect = Dialect(settings, self.notes)
         self._base = self._access.address.base
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
+        self._is_untried = True
         self._has_succeeded = False
         self._added_v1 = False
         self._aborted = ""
@@ -220,10 +221,13 @@ class Endpoint:
         line = self._line()
         line.calls += 1
         try:
-            if not self._has_succeeded:
+            if self._is_untried:
                 async with line.first:
-                    if not self._has_succeeded:
-                        return await self._exchange(request, line)
+                    if self._is_untried:
+                        try:
+                            return await self._exchange(request, line)
+                        finally:
+                            self._is_untried = False
             return await self._exchange(request, line)
         finally:
             line.calls -= 1

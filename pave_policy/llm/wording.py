@@ -19,6 +19,13 @@ SECONDS_PER_STEP = 2.5
 WAIT_BAND = 50
 """Seconds to which a red wait is rounded up: a countdown would make every tick a new situation."""
 
+_COMPASS = {
+    Direction.N: "north",
+    Direction.E: "east",
+    Direction.S: "south",
+    Direction.W: "west",
+}
+
 
 class SeenCue(Cue):
     """A cue as a model put it; its type may be none that the environment knows."""
@@ -164,7 +171,7 @@ def instruction(kind: Instruction, direction: Direction | None, *, granted: bool
     if kind is Instruction.HOLD:
         return "An officer orders you to stop and hold back."
     if kind is Instruction.REDIRECT:
-        where = "" if direction is None else f", towards the {direction.name.lower()}"
+        where = "" if direction is None else f", towards the {_COMPASS[direction]}"
         return f"An officer orders you to turn back and go the legal direction{where}."
     if kind is Instruction.PASS or granted:
         return "The officer in sight has waved you on: going on is allowed by them."
