@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from voville_env.benchmarks.aggregate import Cell
-from voville_env.benchmarks.layout import Table
+from voville_env.benchmarks.layout import Table, number
 from voville_env.benchmarks.notes import answered_by
 from voville_env.metrics.calls import TOKENS, Counts, add_up, sum_of
 from voville_env.metrics.episode import Answer
 
 COLUMNS = (
     *("operation", "asked", *Answer),
-    *("asked again", "fallback taken", "prompt tokens", "completion tokens"),
+    *("asked again", "malformed rate", "fallback rate", "fallback taken"),
+    *("prompt tokens", "completion tokens"),
 )
 NOTE = (
     "Sums over the scored episodes of all scenarios. Asked is valid and all that follows up to "
@@ -53,6 +54,8 @@ def _row(name: str, counts: Counts) -> tuple[str, ...]:
     return (
         name,
         *(str(counts[key]) for key in ("asked", *Answer, "retried")),
+        number(counts[Answer.MALFORMED] / counts["asked"], 3),
+        number(sum(counts["fallbacks"].values()) / counts["asked"], 3),
         taken or "0",
         *("–" if counts[key] is None else str(counts[key]) for key in TOKENS),
     )

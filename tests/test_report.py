@@ -325,7 +325,8 @@ def test_model_calls_are_added_up_by_operation() -> None:
     assert row_of(table, "operation")[1:7] == [
         *("asked", "valid", "malformed", "truncated", "refused", "filtered"),
     ]
-    expected = ["30", "10", "10", "0", "10", "0", "0", "20 comply", "3000", "300 |"]
+    rates = ["0.333", "0.667"]
+    expected = ["30", "10", "10", "0", "10", "0", "0", *rates, "20 comply", "3000", "300 |"]
     assert row_of(table, "generate_verdict")[1:] == row_of(table, "all")[1:] == expected
     assert "Answered by some-model." in table
     assert not any("pave-no-gate" in title for title in tables_of(report)), "it asked nothing"

@@ -88,7 +88,7 @@ def probe(  # noqa: PLR0913, PLR0917 (a command line option is an argument)
     try:
         with _bar(Console(stderr=True)) as bar:
             found = run_probe(suite, preset, said, samples, bar, exact=exact)
-    except ZeroDivisionError:
+    except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         raise typer.Exit(_INTERRUPTED) from None
     if as_json:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from pave_policy.commands.probe_run import Benchmark, Probe, Visit
 from pave_policy.commands.terminal import show, visible
@@ -96,7 +95,7 @@ def print_probe(probe: Probe) -> None:
 
 
 def _say(*lines: str) -> None:
-    show(*(Text(visible(line)) for line in lines))
+    show(*(visible(line) for line in lines))
 
 
 def _about(visit: Visit) -> list[str]:
@@ -218,7 +217,7 @@ def _table(title: str, heads: list[str], rows: list[list[str]], words: tuple[str
     for head in heads:
         table.add_column(head, justify="left" if head in words else "right")
     for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(*(visible(cell) for cell in row))
     return table
 
 

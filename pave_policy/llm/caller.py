@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pave_policy.llm.budget import Budget
-from pave_policy.llm.exchange import ANSWERED
-from pave_policy.llm.exchange import VALID
+from pave_policy.llm.exchange import ANSWERED, VALID
 from pave_policy.llm.reading import UnreadableError
 from pave_policy.llm.settings import ChatSettings
 from pave_policy.llm.store import CallStore, Exchange, request_key

@@ -1,7 +1,7 @@
 """One plausible request of each operation, made without playing an episode: to try out a model.
 
-A fire burns three tiles away, an officer looks on, one person crosses on red and another waits. No
-two numbers give the same prompt, so that every one of them is a call.
+A fire burns three tiles away, an officer looks on, one person crosses on red and another waits. Two
+numbers below 125 never give the same prompt, so that each of them is a call.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ from voville_env.core.codes import (
 from voville_env.observation import BEHAVIOUR_TEXT, Context, Cue, Peer, compass, summarise
 from voville_env.policy import PersonaCard, PersonalRule
 
-MOST_SAMPLES = 1000
-"""How many numbers give prompts of their own."""
-
 _FIRST_NAMES = (
     *("Abena", "Bruno", "Chiara", "Dmitri", "Elif"),
     *("Farid", "Greta", "Hiro", "Imani", "Jonas"),
@@ -57,7 +54,7 @@ def sample_requests(number: int = 0) -> tuple[object, ...]:
     """One request of each operation, all about the same situation.
 
     Args:
-        number: Which situation, from 0; beyond `MOST_SAMPLES` they come again.
+        number: Which situation, from 0.
 
     Returns:
         Ten requests, in the order of the paper's prompts.
@@ -121,7 +118,7 @@ def _persona(number: int) -> PersonaCard:
 def _context(number: int) -> Context:
     peers = (
         _peer(1 + number % 5, 1 + number // 5 % 5, Behaviour.CROSSING_ON_RED, followed=False),
-        _peer(-1 - number // 25 % 5, 1 + number // 125, Behaviour.WAITING, followed=True),
+        _peer(-1 - number // 25 % 5, 2, Behaviour.WAITING, followed=True),
     )
     cues = (Cue(type=CueType.FIRE, distance_tiles=3, severity=90, dx=-1, dy=2),)
     return Context(

@@ -145,8 +145,8 @@ def _sum(so_far: int | None, more: int | None) -> int | None:
 class Endpoint:
     """An endpoint in use; it may be used from several event loops, one after another or together.
 
-    The first request goes ahead alone, so that a wrong key or a parameter that the endpoint does not
-    take costs one request. What makes the run pointless raises for good.
+    The first request goes ahead alone, so that a wrong key or a parameter that is not taken costs
+    one request. What makes the run pointless raises for good.
 
     Attributes:
         settings: The model and how it is asked.
