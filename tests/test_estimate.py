@@ -104,7 +104,12 @@ def test_the_estimate_is_what_a_run_comes_to(stub: Start, tmp_path: Path) -> Non
     suite = plan(["jaywalk"], ["pave", "lawful"], seeds=2, days=1)
     answers: dict[str, str] = {}
     server = stub(counting(answers))
-    asked = {"base_url": server.url, "model": "stub", "price_in": 100.0, "price_out": 300.0}
+    asked: dict[str, Any] = {
+        "base_url": server.url,
+        "model": "stub",
+        "price_in": 100.0,
+        "price_out": 300.0,
+    }
     chat = make_chat(**asked)
     answers |= answers_in(replace(suite, policies=("pave",)), chat)
     found = run_probe(suite, None, asked, 2, Progress(disable=True), exact=True)

@@ -1,4 +1,4 @@
-"""`voville probe`: what it finds out about an endpoint, and whether its estimate is right."""
+"""`voville probe`: what it finds out about an endpoint, and what it says of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ from voville_env.cli import app
 from voville_env.errors import RunAbortedError
 
 SMALL = ("--scenario", "jaywalk", "--policy", "pave", "--days", "1", "--seeds", "1")
-ALL_OPERATIONS = {"perception": "llm", "elicit_threshold": True, "peer_text": True}
 QUESTIONS = 24
 """Chat requests without a hitch: two samples of eleven questions, and two to find out the rest."""
 healthy = values(decision="comply")
@@ -135,7 +134,7 @@ def test_what_is_printed_says_the_same(probe: Run, stub: Start) -> None:
     assert done.code == 0
     told = (
         f"Endpoint: {server.url}",
-        "Models there: stub",
+        "Models there: stub Model used: stub It takes max_tokens;",
         "temperature 0: yes, JSON mode: yes, counts tokens: yes, reasoning apart: no",
         "Gate left to the prompt: 0 of 2 answers",
         "no known price",
@@ -323,7 +322,9 @@ def test_a_preset_gives_address_and_price(probe: Run, stub: Start) -> None:
     dollars = (0.15 * told["prompt_tokens"] + 0.6 * told["completion_tokens"]) / 1e6
     assert told["usd"] == pytest.approx(dollars)
     assert done.data["usd"] == pytest.approx(QUESTIONS * (0.15 * 10 + 0.6 * 5) / 1e6)
-    assert "OpenAI's list price" in probe(server.url, *args).words
+    printed = probe(server.url, *args).words
+    assert "OpenAI's list price" in printed
+    assert "Model used: gpt-4o-mini-2024-07-18 (not among them)" in printed
 
 
 def test_prices_that_are_given_hold(probe: Run, stub: Start) -> None:

@@ -105,6 +105,7 @@ def _about(visit: Visit) -> list[str]:
         listed += f" and {len(listing.models) - _MODELS_SHOWN} more"
     if listing.problem is not None:
         listed = f"not listed ({listing.problem})"
+    is_listed = not listing.models or visit.settings.model in listing.models
     found = {
         "temperature 0": support.temperature_0,
         "JSON mode": support.json_mode,
@@ -115,7 +116,7 @@ def _about(visit: Visit) -> list[str]:
     return [
         f"Endpoint: {visit.address}",
         f"Models there: {listed}",
-        f"Model used: {visit.settings.model}",
+        f"Model used: {visit.settings.model}{'' if is_listed else ' (not among them)'}",
         f"It takes {support.token_limit}; {told}",
         *(f"Note: {note}" for note in support.notes),
     ]
