@@ -67,6 +67,9 @@ class Rounds(StubServer):
         self._under_way = 0
         super().__init__(answer)
 
+    def __enter__(self) -> Rounds:
+        return self
+
     async def _chat(self, http: HttpRequest, path: str, query: str) -> HttpReply | None:
         operation = operation_of(json.loads(http.body))
         if self._under_way == 0:

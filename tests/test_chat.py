@@ -81,8 +81,7 @@ def test_a_decision_costs_so_many_calls_in_so_many_rounds(
 ) -> None:
     with Rounds(perceived, together=5) as server:
         backbone = chat(server.url, retries=0, timeout=20.0)
-        options = {"perception": perception, "elicit_threshold": True}
-        with at_the_light(backbone, **options) as policy:
+        with at_the_light(backbone, perception=perception, elicit_threshold=True) as policy:
             see(policy, seen_at(WAITS))
             assert (len(server.requests), len(server.rounds)) == (calls, rounds)  # asked: threshold
             see(policy, changed(WAITS + 1))
@@ -185,18 +184,16 @@ def test_a_run_again_costs_nothing_but_other_runs_ask_what_was_unusable(tmp_path
     assert results(tmp_path / "c") == results(tmp_path / "d")
 
 
-def samples(url: str, store: Path, temperature: float | None) -> list[tuple[str, ...]]:
-    """The keys of one request asked twice in each of two seeds, in a run that keeps its calls."""
+def samples(url: str, store: Path, temperature: float | None) -> list[Any]:
+    """The answers to one request made twice in each of two seeds, in a run that keeps its calls."""
 
-    async def twice(backbone: Chat, seed: int) -> list[str]:
-        here = desk(backbone, seed=seed, agent=WHO)
-        outcomes = [await ask(here, "assess_risk") for _ in range(2)]
-        return [outcome.value.reason for outcome in outcomes]
-
-    async def run() -> list[tuple[str, ...]]:
+    async def run() -> list[Any]:
         backbone = Chat(ChatSettings(base_url=url, model="stub", temperature=temperature))
         backbone.open_store(store, "run")
-        found = [tuple(await twice(backbone, seed)) for seed in (0, 1)]
+        found = []
+        for seed in (0, 1):
+            here = desk(backbone, seed=seed, agent=WHO)
+            found += [(await ask(here, "assess_risk")).value for _ in range(2)]
         await backbone.aclose()
         return found
 
@@ -212,7 +209,7 @@ def test_only_at_temperature_zero_one_answer_serves_all(
 
     with StubServer(answer) as server:
         found = samples(server.url, tmp_path / "calls", temperature)
-        assert len(server.requests) == len({reason for pair in found for reason in pair}) == asked
+        assert len(server.requests) == len(set(found)) == asked
         assert samples(server.url, tmp_path / "calls", temperature) == found
         assert len(server.requests) == asked
 
@@ -253,7 +250,7 @@ def test_every_call_is_in_the_log_and_in_the_store(tmp_path: Path) -> None:
 
 def test_act_works_wherever_it_is_called() -> None:
     """In a plain script, twice, inside a running event loop and in another thread."""
-    found = []
+    found: list[str] = []
 
     def decide() -> None:
         with at_the_light(chat(server.url)) as policy:

@@ -182,7 +182,7 @@ def test_leaks_are_in_the_report(tmp_path: Path) -> None:
 
 def ask_all(url: str, **options: Any) -> dict[str, Outcome[Any]]:
     """The ten operations one after another, with everything that their prompts may show."""
-    more = {
+    more: dict[str, dict[str, Any]] = {
         "assess_risk": {"passage_granted": True},
         "generate_verdict": {
             "instruction": Instruction.REDIRECT,

@@ -387,12 +387,12 @@ def test_an_interruption_is_clean(probe: Run, stub: Start, monkeypatch: pytest.M
     assert (done.code, done.out, done.err) == (130, "", "interrupted\n")
 
 
-def test_seeds_are_scaled_unless_all_are_rehearsed(probe: Run, stub: Start) -> None:
+def test_all_seeds_are_rehearsed_unless_one_is_scaled(probe: Run, stub: Start) -> None:
     server, args = stub(), (*SMALL[:-2], "--json", "--samples", "1", "--seeds")
-    one = probe(server.url, *args, "1").data["estimate"]
-    three = probe(server.url, *args, "3").data["estimate"]
-    exact = probe(server.url, *args, "3", "--exact").data["estimate"]
-    varied = probe(server.url, *args, "3", "--chat", "temperature=0.7").data["estimate"]
+    one = probe(server.url, *args, "1", "--rough").data["estimate"]
+    three = probe(server.url, *args, "3", "--rough").data["estimate"]
+    exact = probe(server.url, *args, "3").data["estimate"]
+    varied = probe(server.url, *args, "3", "--rough", "--chat", "temperature=0.7").data["estimate"]
     assert [each["rehearsed_seeds"] for each in (one, three, exact, varied)] == [1, 1, 3, 1]
     assert [each["upper_bound"] for each in (one, three, exact, varied)] == [0, 1, 0, 0]
     assert three["calls"] == 3 * one["calls"] > exact["calls"] > one["calls"]

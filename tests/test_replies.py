@@ -206,8 +206,8 @@ def test_no_unusable_reply_breaks_a_rule_and_each_is_counted(case: Case) -> None
     bent = values(threshold=50, legitimacy=100, decision="violate")
     scripted = by_operation({case.operation: lambda request: case.reply}, default=bent)
     with StubServer(scripted) as server:
-        options = {"perception": "llm", "elicit_threshold": True}
-        with at_the_light(chat(server.url), **options) as policy:
+        backbone = chat(server.url)
+        with at_the_light(backbone, perception="llm", elicit_threshold=True) as policy:
             records = [*see(policy, seen_at(WAITS)), *see(policy, seen_at(WAITS + 1))]
     calls = [call for record in of_type(records, "llm_call") for call in record["calls"]]
     mine = [call for call in calls if call["operation"] == case.operation]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pave_policy.commands.recorded import Recording
 
 
-def explain(  # noqa: PLR0913, PLR0917 - an option of the command line is an argument
+def explain(
     run: Annotated[Path, typer.Argument(help="Run folder, or the log of one of its episodes.")],
     agent: Annotated[str, typer.Option(help="Whose decision.")],
     tick: Annotated[int, typer.Option(help="Tick of the day, from 0.")],

@@ -13,7 +13,7 @@ _UNFIT = 1
 _INTERRUPTED = 130
 
 
-def probe(  # noqa: PLR0913, PLR0917 (a command line option is an argument)
+def probe(
     url: Annotated[
         str | None, typer.Argument(help="The endpoint's address; may be left out with a preset.")
     ] = None,
@@ -56,8 +56,8 @@ def probe(  # noqa: PLR0913, PLR0917 (a command line option is an argument)
     price_out: Annotated[
         float | None, typer.Option(help="US dollars for a million tokens received.")
     ] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Rehearse every seed instead of one.")
+    rough: Annotated[
+        bool, typer.Option("--rough", help="Rehearse one seed instead of all.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -87,7 +87,7 @@ def probe(  # noqa: PLR0913, PLR0917 (a command line option is an argument)
     suite = plan(scenario, policy, seeds=seeds, days=days, backbone="chat", options=options)
     try:
         with _bar(Console(stderr=True)) as bar:
-            found = run_probe(suite, preset, said, samples, bar, exact=exact)
+            found = run_probe(suite, preset, said, samples, bar, rough=rough)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         raise typer.Exit(_INTERRUPTED) from None

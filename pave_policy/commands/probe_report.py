@@ -20,7 +20,7 @@ _COURSE = (
     "The course of events is the surrogate's: a model that decides otherwise meets other "
     "situations and is asked more or less."
 )
-_SCALED = "One seed was rehearsed and stands for each of the others; --exact rehearses all."
+_SCALED = "One seed was rehearsed and stands for each of the others; without --rough all are."
 _UPPER_BOUND = (
     "This is an upper bound: at temperature 0 a question that seeds have in common is asked once."
 )

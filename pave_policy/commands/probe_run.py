@@ -118,7 +118,7 @@ def run_probe(
     samples: int,
     bar: Progress,
     *,
-    exact: bool,
+    rough: bool = False,
 ) -> Probe:
     """Tries an endpoint out and estimates a benchmark.
 
@@ -128,7 +128,7 @@ def run_probe(
         options: Of `ChatSettings`; None stands for nothing said.
         samples: How often each operation is asked.
         bar: Shows what is going on.
-        exact: Whether every seed is rehearsed instead of one.
+        rough: Whether one seed is rehearsed instead of all.
 
     Returns:
         What was found out.
@@ -139,7 +139,7 @@ def run_probe(
     """
     visit = asyncio.run(_visit(None if preset == "chat" else preset, options, samples, bar))
     asking = asking_part(suite)
-    rehearsed = asking if exact else replace(asking, seeds=asking.seeds[:1])
+    rehearsed = replace(asking, seeds=asking.seeds[:1]) if rough else asking
     tally = rehearse(rehearsed, visit.settings, bar)
     times = len(asking.seeds) // len(rehearsed.seeds)
     come_to = estimate(tally, rates_of(visit.trial), visit.settings, times=times)

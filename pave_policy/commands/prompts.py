@@ -48,7 +48,7 @@ def list_prompts(variant: VariantOption = "", as_json: JsonFlag = False) -> None
 
 
 @prompts_app.command("show")
-def show_prompt(  # noqa: PLR0913, PLR0917 - an option of the command line is an argument
+def show_prompt(
     operation: Annotated[
         str, typer.Argument(help="Such as assess_risk, AssessRisk or C2, its figure in the paper.")
     ],
