@@ -170,7 +170,12 @@ class Cell:
 
         Returns:
             Statistics, pooled counts, bounds for missing seeds, reasons where there is no value.
+            What is not scoreable has only the bounds of its fallbacks.
         """
+        if not self.tells(metric):
+            least, most = self.bounds(metric, unit) or (None, None)
+            reasons = ["not scoreable"]
+            return {"n": 0, "mean": None, "least": least, "most": most, "reasons": reasons}
         parts = [self.scored[seed][metric.key][unit.value] for seed in sorted(self.scored)]
         found = self.summary(metric, unit)
         kept = [part["value"] for part in parts if part["value"] is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from voville_env.benchmarks.episodes import Job, play_episode
-from voville_env.benchmarks.folder import CALLS, planned_suite, run_id
+from voville_env.benchmarks.folder import CALLS, planned_suite, run_id, scenario_titles
 from voville_env.benchmarks.runner import Outcome, write_report
 from voville_env.benchmarks.side_by_side import play_episode_async, run_anywhere
 from voville_env.benchmarks.suite import EpisodeKey
@@ -46,6 +47,8 @@ class Replayed:
 def report_again(folder: Path) -> tuple[dict[str, Any], Any]:
     """Scores and reports what is finished of a run, from its logs alone.
 
+    Why an episode failed or a run was stopped stands in no log: it is kept as reported before.
+
     Args:
         folder: The run folder.
 
@@ -56,12 +59,28 @@ def report_again(folder: Path) -> tuple[dict[str, Any], Any]:
         InvalidValueError: If it is no run folder.
     """
     suite = planned_suite(folder)
-    outcome = Outcome()
+    before = _reported(folder)
+    failures = {
+        (item["scenario"], item["policy"], item["seed"]): item["error"]
+        for item in before.get("failures", [])
+    }
+    titles = scenario_titles(suite)
+    outcome = Outcome(aborted=before.get("aborted"))
     for key in suite.episodes():
         job = Job(key, str(folder), suite)
         if job.path.exists():
             outcome.metrics[key.stem] = metrics_of(job.path)
+        elif error := failures.get((titles[key.scenario], key.policy, key.seed)):
+            outcome.failed[key.stem] = {**key.as_dict(), "error": error}
     return write_report(suite, folder, outcome)
+
+
+def _reported(folder: Path) -> dict[str, Any]:
+    path = folder / "summary.json"
+    try:
+        return dict(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def replay(

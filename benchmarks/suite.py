@@ -146,7 +146,7 @@ def plan(
         if ":" not in name and name not in known:
             raise invalid("policy", name, [*sorted(known), "module:factory"])
     numbers = tuple(range(1 if quick else seeds or SEEDS))
-    given = dict(options or {})
+    given = dict(sorted((options or {}).items()))
     _check_options(names, given, backbone)
     return Suite(tuple(dict.fromkeys(chosen)), tuple(names), numbers, days, quick, backbone, given)
 

@@ -99,9 +99,8 @@ def test_people_of_a_tick_are_asked_for_side_by_side() -> None:
         with at_the_light(backbone) as policy:
             wait_for(ask(desk(backbone), "elicit_threshold"))  # a first success opens the way
             records = see(policy, seen_at(WAITS), seen_at(WAITS))
-    assert Counter(server.rounds[1]) == Counter([*SCALARS, *SCALARS]) - Counter(
-        ["assess_empirical"]
-    )
+    expected = Counter({**dict.fromkeys(SCALARS, 2), "assess_empirical": 1})
+    assert Counter(server.rounds[1]) == expected
     assert [record["agent"] for record in of_type(records, "verdict")] == [WHO, OTHER]
 
 
@@ -215,8 +214,8 @@ def test_only_at_temperature_zero_one_answer_serves_all(
 
 
 def test_a_run_at_a_higher_temperature_is_replayed_without_a_server(tmp_path: Path) -> None:
-    def answer(request: StubRequest) -> StubReply:
-        return values(risk=1 + request.number % 100)(request)  # type: ignore[return-value]
+    def answer(request: StubRequest) -> StubReply | str:
+        return values(risk=1 + request.number % 100)(request)
 
     with StubServer(answer) as server:
         backbone = chat(server.url, temperature=0.7)
@@ -279,7 +278,6 @@ def test_a_run_works_inside_a_running_event_loop_and_again_with_the_same_backbon
         backbone = chat(server.url)
         summaries = [asyncio.run(inside(name)) for name in ("a", "b")]
         summaries.append(bench(tmp_path / "c", backbone))
-        assert [request.number for request in server.requests] == list(range(len(server.requests)))
         assert len(server.requests) == 3 * len({request.prompt for request in server.requests})
     assert summaries[0]["status"] == "complete"
     assert summaries[0] == summaries[1] == summaries[2]

@@ -198,8 +198,10 @@ def test_rubbish_is_no_virtue(tmp_path: Path) -> None:
     summary = summary_of(tmp_path)
     assert [cell["scoreable"] for cell in summary["cells"]] == [False, False]
     assert summary["comparisons"] == summary["baselines"] == []
-    rate = summary["cells"][0]["metrics"]["cr_d1_without_fallbacks"]["tick"]
-    assert (rate["mean"], rate["reasons"]) == (None, ["only fallbacks"])
+    for key in ("cr_d1", "cr_d1_without_fallbacks"):
+        rate = summary["cells"][0]["metrics"][key]["tick"]
+        assert (rate["mean"], rate["reasons"]) == (None, ["not scoreable"])
+    assert summary["cells"][0]["metrics"]["fallback_share"]["verdict"]["mean"] == 1
     for counts in summary["cells"][0]["calls"].values():
         assert counts["asked"] == counts["malformed"] == sum(counts["fallbacks"].values())
 

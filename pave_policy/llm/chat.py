@@ -25,6 +25,7 @@ from pave_policy.backbone import (
     ThresholdRequest,
     VerdictRequest,
 )
+from pave_policy.background import wait_for
 from pave_policy.llm import wording
 from pave_policy.llm.address import read_address
 from pave_policy.llm.answers import ContextAnswer
@@ -165,8 +166,12 @@ class Chat:
         return [{"type": "llm_call", **site, "rule_set": self._site.rule_set, "calls": calls}]
 
     async def aclose(self) -> None:
-        """Closes connections and store."""
+        """Closes store and connections; those of `PavePolicy.act` are closed by `close`."""
         await self._caller.aclose()
+
+    def close(self) -> None:
+        """Closes store and connections where the policy was called by `act`, without a loop."""
+        wait_for(self.aclose())
 
     def prompt(self, request: object) -> tuple[str, str]:
         """The exact text that a model gets.

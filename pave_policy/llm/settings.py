@@ -162,7 +162,8 @@ def chat_settings(preset: str | None = None, **options: Any) -> ChatSettings:
 
     Args:
         preset: One of `load_presets`.
-        **options: Those of `ChatSettings`, in place of the preset's; None is as good as left out.
+        **options: Those of `ChatSettings`, in place of the preset's. None is as good as left out,
+            but for `temperature`, which it leaves to the endpoint.
 
     Returns:
         The settings.
@@ -170,7 +171,9 @@ def chat_settings(preset: str | None = None, **options: Any) -> ChatSettings:
     Raises:
         InvalidValueError: If the preset is unknown, or an option is unknown or not allowed.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {
+        name: value for name, value in options.items() if value is not None or name == "temperature"
+    }
     if preset is None:
         return ChatSettings(**given)
     known = load_presets().get(preset)

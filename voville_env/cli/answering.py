@@ -23,7 +23,7 @@ def backbone_of(
 
     Args:
         name: An installed backbone or a preset of `chat`; None for the policies' own default.
-        options: What was said of it; None stands for nothing said.
+        options: What was said of it.
         kept: What a run to be continued was started with.
 
     Returns:
@@ -32,7 +32,7 @@ def backbone_of(
     Raises:
         InvalidValueError: If there is no such backbone, or an option is not allowed.
     """
-    said = {key: value for key, value in options.items() if value is not None}
+    said = dict(options)
     if name is None:
         if kept is None and said:
             raise InvalidValueError(

@@ -85,7 +85,7 @@ def bench(
     from voville_env.benchmarks.runner import run_suite
     from voville_env.benchmarks.suite import plan
 
-    said = {
+    named = {
         "base_url": base_url,
         "model": model,
         "api_key_env": api_key_env,
@@ -97,8 +97,9 @@ def bench(
         "max_cost": max_cost,
         "paper_inputs": paper_inputs,
         "paper_token_limits": paper_token_limits,
-        **settings_of(chat, "--chat"),
     }
+    said = {key: value for key, value in named.items() if value is not None}
+    said |= settings_of(chat, "--chat")
     asked = any(value is not None for value in (scenario, policy, seeds, days, option)) or quick
     kept = None
     if resume:
