@@ -102,6 +102,9 @@ def test_a_call_that_fails_for_good_fails_its_episode_alone(
         for units in failed["metrics"].values():
             assert {(unit["n"], unit["mean"]) for unit in units.values()} == {(0, None)}
         assert failed["metrics"]["cr_d1"]["tick"]["conservative"] == 1.0  # as bad as can be
+        before = results(tmp_path)
+        report_again(tmp_path)
+        assert results(tmp_path) == before, "why it failed is kept"
         switch.now = canned
         assert resume(tmp_path).code == 0
     assert results(tmp_path) == whole

@@ -11,6 +11,7 @@ import pytest
 from pave_policy.llm.access import find_access
 from pave_policy.llm.address import read_address
 from pave_policy.llm.budget import Budget, OverBudgetError
+from pave_policy.llm.chat import Chat, make_chat
 from pave_policy.llm.presets import load_presets
 from pave_policy.llm.secrets import MASK, Secrets
 from pave_policy.llm.settings import ChatSettings, chat_settings
@@ -317,3 +318,12 @@ def test_a_budget_is_never_exceeded(limits: dict[str, Any], words: str) -> None:
     with pytest.raises(OverBudgetError, match=words):
         budget.reserve("x" * 30, 10)
     assert (budget.calls, budget.tokens) == (2, 40)
+
+
+def test_only_the_temperature_can_be_left_to_the_endpoint() -> None:
+    options = {"base_url": "http://127.0.0.1/v1", "model": "m"}
+    left = chat_settings(**options, temperature=None, concurrency=None)
+    assert (left.temperature, left.concurrency) == (None, 8)
+    assert chat_settings(**options).temperature == 0
+    again = make_chat(**Chat(left, offline=True).connection(), offline=True)
+    assert again.settings() == Chat(left, offline=True).settings()
