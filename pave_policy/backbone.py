@@ -287,13 +287,13 @@ async def run_all(works: Iterable[Coroutine[Any, Any, T]], *, side_by_side: bool
     Returns:
         One result each.
     """
-    if side_by_side:
-        results = await asyncio.gather(*works, return_exceptions=True)
+    waiting = list(works)
+    if side_by_side and len(waiting) > 1:
+        results = await asyncio.gather(*waiting, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
         return [result for result in results if not isinstance(result, BaseException)]
-    waiting = list(works)
     try:
         return [await work for work in waiting]
     finally:

@@ -219,18 +219,18 @@ def test_the_answers_a_prompt_shows_are_those_of_its_header(operation: str) -> N
     for match in re.finditer(r"(?m)^[^<\n]*: (\{.*\})$", rendered(operation)):
         shown.append(json.loads(match[1]))
     assert shown == list(template.examples)
-    count = {"elicit_threshold": 2, "assess_legitimacy": 3}.get(operation, 0)
+    count = {"elicit_threshold": 2, "assess_legitimacy": 1}.get(operation, 0)
     assert len(shown) == count
 
 
 def test_examples_carry_the_papers_numbers() -> None:
     assert [e["threshold"] for e in shipped("elicit_threshold").examples] == [75, 35]
-    assert [e["legitimacy"] for e in shipped("assess_legitimacy").examples] == [92, 12, 18]
+    assert [e["legitimacy"] for e in shipped("assess_legitimacy").examples] == [92]
     prompt = rendered("assess_legitimacy")
     for case in (
         "\nfire, 2 tiles off, severity 95: {",
-        "\ntime pressure, 0 tiles off, severity 30: {",
-        "\nfire, 50 tiles off, severity 30: {",
+        "\ntime pressure, 0 tiles off, severity 30: a legitimacy of 12\n",
+        "\nfire, 50 tiles off, severity 30: a legitimacy of 18\n",
     ):
         assert case in prompt
 

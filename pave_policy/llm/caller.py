@@ -185,22 +185,23 @@ class Caller:
             future.cancel()
 
     async def _claim_and_call(self, blank: Exchange, question: Question) -> Answer:
+        assert self.endpoint is not None
         while not self.store.claim(blank.key, blank.sample):
             if (known := self.store.find(blank.key, blank.sample)) is not None:
                 return judge(known, question.read)
             await asyncio.sleep(_POLL)
         try:
-            answer = await self._call(blank, question)
+            answer = await self._call(self.endpoint, blank, question)
         except BaseException:
             self.store.release(blank.key, blank.sample)
             raise
         self.store.record(answer.exchange)
+        await self.endpoint.give_way()
         return answer
 
-    async def _call(self, blank: Exchange, question: Question) -> Answer:
-        assert self.endpoint is not None
+    async def _call(self, endpoint: Endpoint, blank: Exchange, question: Question) -> Answer:
         try:
-            reply = await self.endpoint.send(question.request)
+            reply = await endpoint.send(question.request)
         except CallError as error:
             return Answer(
                 replace(
@@ -210,7 +211,7 @@ class Caller:
                     raw=error.raw,
                     prompt_tokens=error.prompt_tokens,
                     completion_tokens=error.completion_tokens,
-                    cost=self.endpoint.cost_of(error.prompt_tokens, error.completion_tokens),
+                    cost=endpoint.cost_of(error.prompt_tokens, error.completion_tokens),
                     attempts=error.attempts,
                     latency=error.latency,
                 )
@@ -224,7 +225,7 @@ class Caller:
             raw=reply.raw,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
-            cost=self.endpoint.cost_of(reply.prompt_tokens, reply.completion_tokens),
+            cost=endpoint.cost_of(reply.prompt_tokens, reply.completion_tokens),
             latency=reply.latency,
             attempts=reply.attempts,
         )

@@ -28,6 +28,9 @@ MAX_SECONDS = 60
 WRAPPERS = ("answer", "result", "output", "response")
 """Names of a single key around an answer, besides the operation's and its model's own."""
 
+PLACEHOLDERS = frozenset({"one sentence", "short sentence", "two or three sentences", "a few words"})
+"""What the prompts' format lines have where a text belongs."""
+
 MAX_DIGITS = 100
 """Digits of a number, whatever it is for."""
 MAX_DEPTH = 32
@@ -79,9 +82,14 @@ def read_answer(text: str, operation: str, examples: Sequence[Mapping[str, Any]]
     _check_text(text)
     answer = _only_answer(text, operation, examples)
     try:
-        return model.model_validate(answer)
+        read = model.model_validate(answer)
     except ValidationError as error:
         raise UnreadableError(_reason(error)) from None
+    copied = {_plain(text) for example in examples for text in _texts(example)} | PLACEHOLDERS
+    said = {_plain(text) for text in _texts(read.model_dump())}
+    if said and said <= copied:
+        raise UnreadableError("nothing but texts copied from the prompt")
+    return read
 
 
 def read_actions(text: str) -> tuple[TimedAction, ...]:
@@ -338,6 +346,17 @@ def _squeeze(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_squeeze(item) for item in value]
     return value
+
+
+def _texts(answer: Mapping[str, Any]) -> Iterator[str]:
+    """The sentences of an answer; its decision and the words of a list are none."""
+    for key, value in answer.items():
+        if isinstance(value, str) and key != "decision":
+            yield value
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[^\w\s]", "", text).casefold().split())
 
 
 def _reason(error: ValidationError) -> str:

@@ -232,6 +232,10 @@ class Endpoint:
         finally:
             line.calls -= 1
 
+    async def give_way(self) -> None:
+        """Lets others go first: to be awaited between keeping a reply and acting on it."""
+        await self._line().answers.wait()
+
     async def models(self) -> list[str]:
         """Asks which models there are, once and outside the budget.
 
@@ -287,6 +291,7 @@ class Endpoint:
         self, request: ChatRequest, line: Line, progress: _Progress
     ) -> Completion | Fault:
         async with line.slots:
+            await line.starts.wait()
             await self._pace.hold()
             if self._aborted:
                 raise RunAbortedError(self._aborted)
