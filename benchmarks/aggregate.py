@@ -174,8 +174,8 @@ class Cell:
         """
         if not self.tells(metric):
             least, most = self.bounds(metric, unit) or (None, None)
-            reasons = ["not scoreable"]
-            return {"n": 0, "mean": None, "least": least, "most": most, "reasons": reasons}
+            nothing: Data = {"n": 0, "mean": None, "reasons": ["not scoreable"]}
+            return nothing | {"least": least, "most": most}
         parts = [self.scored[seed][metric.key][unit.value] for seed in sorted(self.scored)]
         found = self.summary(metric, unit)
         kept = [part["value"] for part in parts if part["value"] is not None]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -180,7 +181,7 @@ def _overlap(served: Levels, wanted: Levels, at_least: int) -> tuple[float, floa
     )
     levels = [0, 0]
     seconds = work = 0.0
-    for (when, which, level), (until, _, _) in zip(changes, changes[1:], strict=False):
+    for (when, which, level), (until, _, _) in pairwise(changes):
         levels[which] = level
         if levels[1] >= at_least:
             seconds += until - when

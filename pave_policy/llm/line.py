@@ -14,6 +14,9 @@ from pave_policy.llm.turnstile import Turnstile
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, HttpxBinaryResponseContent, Omit
 
+_SHARE = 16
+"""Requests in flight through one client: for each request it looks at all of its connections."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -33,11 +36,10 @@ class Line:
         answers: Passed before an answer is acted on.
         first: Held by the first request, which goes ahead alone.
         calls: Calls that have not returned yet.
-        in_flight: Requests in flight.
     """
 
     def __init__(self, access: Access, concurrency: int) -> None:
-        """Prepares the client, which is made at the first request.
+        """Prepares for clients, which are made when they are needed.
 
         Args:
             access: Where requests go and what they carry.
@@ -48,17 +50,22 @@ class Line:
         self.answers = Turnstile()
         self.first = asyncio.Lock()
         self.calls = 0
-        self.in_flight = 0
         self._access = access
-        self._concurrency = concurrency
         self._base = access.address.base
-        self._clients = self._open()
-        self._client: AsyncOpenAI | None = None
+        self._openings: list[AsyncGenerator[AsyncOpenAI, None]] = []
+        self._in_flight: dict[AsyncOpenAI, int] = {}
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight."""
+        return sum(self._in_flight.values())
 
     async def open(self) -> None:
-        """Makes the client, unless it is there: that takes long enough to blur a latency."""
-        if self._client is None:
-            self._client = await anext(self._clients)
+        """Makes a client, unless one has room: that takes long enough to blur a latency."""
+        if all(number >= _SHARE for number in self._in_flight.values()):
+            opening = self._open()
+            self._openings.append(opening)
+            self._in_flight[await anext(opening)] = 0
 
     async def chat(
         self, base: str, prompt: str, parameters: Mapping[str, Any], timeout: float
@@ -77,7 +84,7 @@ class Line:
         from openai import HttpxBinaryResponseContent
 
         client = await self._at(base)
-        self.in_flight += 1
+        self._in_flight[client] += 1
         try:
             # As it is: the method for chats checks each message's type, which takes a third longer.
             return await self._wait(
@@ -90,7 +97,7 @@ class Line:
                 timeout,
             )
         finally:
-            self.in_flight -= 1
+            self._in_flight[client] -= 1
 
     async def models(self, base: str, timeout: float) -> Answer | Fault:
         """Asks which models there are.
@@ -111,8 +118,9 @@ class Line:
         return await self._wait(listing, timeout)
 
     async def close(self) -> None:
-        """Closes the client."""
-        await self._clients.aclose()
+        """Closes the clients."""
+        for opening in self._openings:
+            await opening.aclose()
 
     async def _wait(
         self, request: Awaitable[HttpxBinaryResponseContent], timeout: float
@@ -136,11 +144,13 @@ class Line:
         return {} if self._access.authorization else {"Authorization": Omit()}
 
     async def _at(self, base: str) -> AsyncOpenAI:
+        """A client with room, for this base URL."""
         await self.open()
-        assert self._client is not None
         if base != self._base:
-            self._client.base_url = self._base = base
-        return self._client
+            self._base = base
+            for client in self._in_flight:
+                client.base_url = base
+        return next(client for client, number in self._in_flight.items() if number < _SHARE)
 
     async def _open(self) -> AsyncGenerator[AsyncOpenAI, None]:
         """Yields the client once: a loop closes its generators, and so the client, when it ends."""
@@ -148,7 +158,7 @@ class Line:
 
         # Taken from the library, which has changed its HTTP client once already.
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=None, max_keepalive_connections=self._concurrency
+            max_connections=None, max_keepalive_connections=_SHARE
         )
         address = self._access.address
         local = address.is_loopback
@@ -157,7 +167,7 @@ class Line:
             headers["Authorization"] = self._access.authorization
         client = openai.AsyncOpenAI(
             api_key="none",
-            base_url=address.base,
+            base_url=self._base,
             max_retries=0,
             timeout=None,
             default_headers=headers,

@@ -28,7 +28,9 @@ MAX_SECONDS = 60
 WRAPPERS = ("answer", "result", "output", "response")
 """Names of a single key around an answer, besides the operation's and its model's own."""
 
-PLACEHOLDERS = frozenset({"one sentence", "short sentence", "two or three sentences", "a few words"})
+PLACEHOLDERS = frozenset(
+    {"one sentence", "short sentence", "two or three sentences", "a few words"}
+)
 """What the prompts' format lines have where a text belongs."""
 
 MAX_DIGITS = 100
