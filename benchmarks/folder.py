@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sys
 from collections.abc import Iterator
@@ -34,7 +35,14 @@ def episode_path(folder: Path, key: EpisodeKey) -> Path:
     return folder / "episodes" / f"{key.stem}.jsonl"
 
 
-def prepare_folder(folder: Path, suite: Suite, *, resume: bool, backbone: Any = None) -> None:
+def prepare_folder(
+    folder: Path,
+    suite: Suite,
+    *,
+    resume: bool,
+    backbone: Any = None,
+    store: Path | None = None,
+) -> None:
     """Makes the run folder, or checks that it holds the same plan.
 
     Args:
@@ -42,6 +50,7 @@ def prepare_folder(folder: Path, suite: Suite, *, resume: bool, backbone: Any = 
         suite: The plan.
         resume: Whether an existing run may be continued.
         backbone: Who answers the policies' questions, if not their own default.
+        store: Where its calls are stored, if not in the run folder.
 
     Raises:
         InvalidValueError: If the folder holds something else.
@@ -60,14 +69,18 @@ def prepare_folder(folder: Path, suite: Suite, *, resume: bool, backbone: Any = 
     if backbone is not None:
         content["answered_by"] = backbone.settings()
         content["connection"] = backbone.connection()
-    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+        if store is not None:
+            content["store"] = os.path.relpath(store, folder)
     if folder.exists() and any(folder.iterdir()):
         if not resume:
             raise InvalidValueError(
                 f"{folder} is not empty; use --resume to continue it, or another --out"
             )
         _check_same_plan(manifest, content)
+        if "store" not in content and (kept := read_manifest(folder).get("store")) is not None:
+            content["store"] = kept
     (folder / "episodes").mkdir(parents=True, exist_ok=True)
+    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
     write_text(manifest, text)
 
 
@@ -155,6 +168,52 @@ def only_run(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise InvalidValueError(f"another run is at work in {folder}") from error
         yield
+
+
+def run_facts(folder: Path) -> tuple[str, ...]:
+    """What somebody who cites a run has to state with its numbers.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        One line each, from its manifest.
+    """
+    manifest = read_manifest(folder)
+    suite, versions = manifest["suite"], manifest["versions"]
+    days = "all days" if suite["days"] is None else f"days 1 to {suite['days']} alone"
+    facts = [
+        "Versions: " + ", ".join(f"{name} {number}" for name, number in versions.items()),
+        f"Seeds: {', '.join(map(str, suite['seeds']))}; {days}",
+        "Scenarios: " + ", ".join(f"{k} {v}" for k, v in manifest["scenario_hashes"].items()),
+        "Policies: " + ", ".join(f"{k} {v}" for k, v in manifest["policy_hashes"].items()),
+    ]
+    if suite.get("options"):
+        facts.append(
+            "Options: " + ", ".join(f"{k} {json.dumps(v)}" for k, v in suite["options"].items())
+        )
+    if answered := manifest.get("answered_by"):
+        shown = {key: value for key, value in answered.items() if not isinstance(value, dict)}
+        facts.append("Model: " + ", ".join(f"{k} {json.dumps(v)}" for k, v in shown.items()))
+        prompts = answered.get("prompts", {})
+        facts.append("Prompts: " + ", ".join(f"{k} {v}" for k, v in prompts.items()))
+    return tuple(facts)
+
+
+def store_of(folder: Path, given: Path | None = None) -> Path:
+    """Where the model calls of a run are stored.
+
+    Args:
+        folder: The run folder.
+        given: Another place, if one was asked for.
+
+    Returns:
+        That place, or the one in the manifest, or the run folder's own file.
+    """
+    if given is not None:
+        return given
+    kept = read_manifest(folder).get("store")
+    return folder / (CALLS if kept is None else str(kept))
 
 
 def run_id(folder: Path) -> str:

@@ -67,6 +67,8 @@ def answered_by(cells: Iterable[Cell]) -> str:
     parts = [SURROGATE] if shows_surrogate(shown) else []
     if names := models(shown):
         parts.append(f"Answered by {', '.join(names)}.")
+        if any(cell.policy == "vanilla" and cell.backbone is None for cell in shown if cell.scored):
+            parts.append("But vanilla is the closed-form stand-in, in its rows and its column.")
     return " ".join(parts)
 
 

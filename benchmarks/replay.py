@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from voville_env.benchmarks.episodes import Job, play_episode
-from voville_env.benchmarks.folder import CALLS, planned_suite, run_id, scenario_titles
+from voville_env.benchmarks.folder import planned_suite, run_id, scenario_titles, store_of
 from voville_env.benchmarks.runner import Outcome, write_report
 from voville_env.benchmarks.side_by_side import play_episode_async, run_anywhere
 from voville_env.benchmarks.suite import EpisodeKey
@@ -122,7 +122,7 @@ def replay(
             for job in finished:
                 keep(_compared(job, Path(scratch)))
         else:
-            backbone.open_store(store or folder / CALLS, run_id(folder))
+            backbone.open_store(store_of(folder, store), run_id(folder))
             run_anywhere(_answered(finished, Path(scratch), backbone, keep))
     return results
 

@@ -72,12 +72,14 @@ class Report:
         failures: Failed episodes with the reason.
         comparisons: The reference policy against the others.
         baselines: Scenarios against their controls.
+        facts: What was run, for whoever cites it.
     """
 
     cells: tuple[Cell, ...]
     failures: tuple[Data, ...]
     comparisons: tuple[Comparison, ...]
     baselines: tuple[Comparison, ...]
+    facts: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """Episodes planned, scored, failed and not run.
@@ -127,6 +129,8 @@ class Report:
         parts += [f"{text}\n" for text in self._preamble()]
         parts += [f"- {flag}" for flag in self.flags()]
         parts.append("")
+        if self.facts:
+            parts += ["## What was run\n", *(f"- {fact}" for fact in self.facts), ""]
         parts += [table.markdown() for table in self._tables()]
         if same := self.without_variance():
             parts += ["## No variance over seeds\n", *(f"- {line}" for line in same), ""]
@@ -146,7 +150,7 @@ class Report:
         """
         first = [notice] if notice else []
         preamble = [text.replace("**", "") for text in self._preamble()]
-        paragraphs = [*first, *preamble, *self.flags()]
+        paragraphs = [*first, *preamble, *self.flags(), *self.facts]
         return page("Benchmark report", paragraphs, self._tables())
 
     def tables(self) -> list[RichTable]:
@@ -177,7 +181,7 @@ class Report:
             name = f"{cell.scenario}, {cell.policy}"
             if not cell.scoreable:
                 found.append(
-                    f"not scoreable: {name}: {number(cell.fallback_share)} of the verdicts are "
+                    f"not scoreable: {name}: {number(cell.fallback_share, 3)} of the verdicts are "
                     f"fallbacks (limit {number(FALLBACK_LIMIT)}); it is left out of comparisons"
                 )
         return found
@@ -259,6 +263,7 @@ def build_report(
     episodes: Sequence[Mapping[str, Any]],
     planned: Sequence[Mapping[str, Any]],
     failed: Sequence[Mapping[str, Any]],
+    facts: Sequence[str] = (),
 ) -> Report:
     """Makes the report of a benchmark.
 
@@ -266,6 +271,7 @@ def build_report(
         episodes: What `metrics_of` gave for each scored episode.
         planned: `scenario`, `policy` and `seed` of each planned episode.
         failed: The same of each failed one, with an `error` in words.
+        facts: What was run, for whoever cites it.
 
     Returns:
         The report.
@@ -281,4 +287,5 @@ def build_report(
         tuple(dict(item) for item in failed),
         tuple(compare(cells, reference, COMPARED)),
         tuple(against_controls(cells)),
+        tuple(facts),
     )

@@ -17,13 +17,14 @@ from voville_env.benchmarks.episodes import Job, play_episode
 from voville_env.benchmarks.folder import (
     only_run,
     prepare_folder,
+    run_facts,
     scenario_titles,
     write_text,
 )
 from voville_env.benchmarks.report import build_report
 from voville_env.benchmarks.side_by_side import play_side_by_side
 from voville_env.benchmarks.suite import EpisodeKey, Suite
-from voville_env.errors import InvalidValueError, RunAbortedError
+from voville_env.errors import CallFailedError, InvalidValueError, RunAbortedError
 from voville_env.parallel import VovilleEnv
 from voville_env.scenario import load_world
 
@@ -79,7 +80,7 @@ def run_suite(
     """
     if jobs < 1:
         raise InvalidValueError(f"jobs is {jobs!r}; allowed: at least 1")
-    prepare_folder(folder, suite, resume=resume, backbone=backbone)
+    prepare_folder(folder, suite, resume=resume, backbone=backbone, store=store)
     with only_run(folder):
         work = [Job(key, str(folder), suite) for key in suite.episodes()]
         outcome = Outcome()
@@ -150,6 +151,8 @@ def describe(error: BaseException) -> str:
     Returns:
         The line, with file names but no folders.
     """
+    if isinstance(error, CallFailedError):
+        return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     where = ""
     if frames:
@@ -176,7 +179,7 @@ def write_report(suite: Suite, folder: Path, outcome: Outcome) -> tuple[dict[str
     for item in failed:
         item["scenario"] = titles.get(item["scenario"], item["scenario"])
     expected = [{**key.as_dict(), "scenario": titles[key.scenario]} for key in planned]
-    report = build_report(scored, expected, failed)
+    report = build_report(scored, expected, failed, run_facts(folder))
     summary = {"suite": asdict(suite), "no_score": suite.quick, **report.summary()}
     if outcome.aborted is not None:
         summary |= {"status": "aborted", "aborted": outcome.aborted}

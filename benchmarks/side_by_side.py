@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from voville_env.benchmarks.episodes import Job, is_finished, player_of
-from voville_env.benchmarks.folder import CALLS, run_id
+from voville_env.benchmarks.folder import run_id, store_of
 from voville_env.benchmarks.suite import EpisodeKey, make_policy
 from voville_env.benchmarks.usage import write_usage
 from voville_env.errors import RunAbortedError
@@ -34,7 +34,7 @@ def play_side_by_side(
     Raises:
         RunAbortedError: If the backbone cannot be used at all.
     """
-    backbone.open_store(store or folder / CALLS, run_id(folder))
+    backbone.open_store(store_of(folder, store), run_id(folder))
     run_anywhere(_play_all(work, folder, backbone, note))
 
 

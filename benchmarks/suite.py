@@ -160,7 +160,8 @@ def _check_options(policies: list[str], options: Mapping[str, Any], backbone: st
             raise invalid(f"option for {', '.join(policies)}", name, allowed)
     if backbone is not None and BACKBONE not in taken:
         raise InvalidValueError(
-            f"backbone is {backbone!r}, but none of the policies asks one: {', '.join(policies)}"
+            f"nobody would ask {backbone!r}: none of the policies takes a backbone: "
+            f"{', '.join(policies)}"
         )
 
 

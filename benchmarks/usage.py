@@ -23,6 +23,8 @@ def write_usage(folder: Path, usage: Mapping[str, Any]) -> None:
         folder: The run folder.
         usage: What the backbone says of its calls.
     """
+    before = read_usage(folder) or {"notes": []}
+    usage = {**usage, "notes": list(dict.fromkeys([*before["notes"], *usage["notes"]]))}
     text = json.dumps(usage, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_text(folder / "usage.json", text)
     write_text(folder / "usage.md", "# Model calls\n\n" + usage_table(usage).markdown())
@@ -68,7 +70,8 @@ def usage_table(usage: Mapping[str, Any]) -> Table:
     columns = ("asked", *shown, "requests", "tokens in", "tokens out", "USD", "median s", "p95 s")
     note = (
         "Calls of this run alone: an answer found in the store costs nothing and is not counted. "
-        "asked is the sum of the outcomes; requests count every attempt. "
+        "asked is the sum of the outcomes, and a question asked again with a reminder is another; "
+        "requests count every attempt. "
     )
     note += " ".join(f"{item[0].upper()}{item[1:]}." for item in usage["notes"])
     if not usage["priced"]:

@@ -33,6 +33,7 @@ from pave_policy.settings import PaveSettings, Perception
 from pave_policy.site import Site
 from pave_policy.verdict import comply_without_model, enforce, gate_is_open, give_verdict
 from pave_policy.walking import walkers_of
+from voville_env.errors import LifecycleError
 from voville_env.observation import Context
 from voville_env.policy import Actions, BasePolicy, Briefing, Infos, Observations
 
@@ -169,6 +170,11 @@ class PavePolicy(BasePolicy):
     def _due(self, observations: Observations, glances: Mapping[str, Glance]) -> list[Work]:
         """The deliberations that this step asks for; none but at the start of a tick."""
         works = []
+        if unknown := [agent for agent in glances if agent not in self._minds]:
+            raise LifecycleError(
+                f"{self.name} was told nothing of {', '.join(unknown)}: "
+                "call policy.reset(env.briefing()) before the first act()"
+            )
         for agent, glance in glances.items():
             if glance.own.step != 0:
                 continue

@@ -48,6 +48,7 @@ from pave_policy.testing import (
 )
 from voville_env.benchmarks.replay import replay, report_again
 from voville_env.core.codes import Behaviour, Rule
+from voville_env.errors import LifecycleError
 
 LATE = [[2, 0, 90, 0, 0]]
 """A cue that presses more than the one at the light."""
@@ -281,3 +282,24 @@ def test_a_run_works_inside_a_running_event_loop_and_again_with_the_same_backbon
         assert len(server.requests) == 3 * len({request.prompt for request in server.requests})
     assert summaries[0]["status"] == "complete"
     assert summaries[0] == summaries[1] == summaries[2]
+
+
+def test_a_run_remembers_where_its_calls_are(tmp_path: Path) -> None:
+    store = tmp_path / "elsewhere" / "shared.sqlite"
+    store.parent.mkdir()
+    with StubServer() as server:
+        bench(tmp_path / "run", chat(server.url), store=store)
+        asked = len(server.requests)
+        for log in (tmp_path / "run" / "episodes").iterdir():
+            log.unlink()
+        bench(tmp_path / "run", chat(server.url), resume=True)
+        assert len(server.requests) == asked
+    assert not (tmp_path / "run" / "calls.sqlite").exists()
+    offline = make_chat(**chat(server.url).connection(), offline=True)
+    assert all(result.same for result in replay(tmp_path / "run", offline))
+
+
+def test_a_policy_that_was_told_nothing_says_what_to_call() -> None:
+    with StubServer() as server, at_the_light(chat(server.url)) as policy:
+        with pytest.raises(LifecycleError, match=r"policy\.reset\(env\.briefing\(\)\)"):
+            policy.act({"nobody": seen_at(WAITS)}, {})

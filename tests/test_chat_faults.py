@@ -196,7 +196,7 @@ def test_rubbish_is_no_virtue(tmp_path: Path) -> None:
     report = (tmp_path / "report.md").read_text("utf-8")
     line = next(line for line in report.split("\n") if line.startswith("| CR_D1 ↓ (tick)"))
     assert line == "| CR_D1 ↓ (tick) | not scoreable<br>[0.00, 1.00] |"
-    assert "not scoreable: jaywalk, pave: 1.00 of the verdicts are fallbacks" in report
+    assert "not scoreable: jaywalk, pave: 1.000 of the verdicts are fallbacks" in report
     assert "not scoreable" in done.out
     summary = summary_of(tmp_path)
     assert [cell["scoreable"] for cell in summary["cells"]] == [False, False]

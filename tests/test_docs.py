@@ -122,13 +122,16 @@ def test_every_model_setting_preset_outcome_and_fallback_is_documented(repositor
             assert row.split("|")[2].strip() == shown, name
 
 
-def test_the_stub_of_the_models_page_runs(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "printed"), [(0, "stub 0\n"), (1, "True\n")])
+def test_the_snippets_of_the_models_page_run(
+    number: int, printed: str, repository: Path, tmp_path: Path
+) -> None:
     text = (repository / "docs" / "models.md").read_text("utf-8")
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", snippets(text, "python")[0]],
+        [sys.executable, "-W", "error", "-c", snippets(text, "python")[number]],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "stub 0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr

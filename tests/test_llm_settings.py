@@ -15,6 +15,7 @@ from pave_policy.llm.chat import Chat, make_chat
 from pave_policy.llm.presets import load_presets
 from pave_policy.llm.secrets import MASK, Secrets
 from pave_policy.llm.settings import ChatSettings, chat_settings
+from pave_policy.llm.transport import Endpoint
 from voville_env.errors import InvalidValueError
 
 LOCAL = "http://127.0.0.1:8000/v1"
@@ -327,3 +328,25 @@ def test_only_the_temperature_can_be_left_to_the_endpoint() -> None:
     assert chat_settings(**options).temperature == 0
     again = make_chat(**Chat(left, offline=True).connection(), offline=True)
     assert again.settings() == Chat(left, offline=True).settings()
+
+
+@pytest.mark.parametrize("host", ["192.168.1.5", "10.0.0.2", "gpubox"])
+def test_the_own_network_needs_no_key(host: str) -> None:
+    Endpoint(chat_settings(base_url=f"http://{host}:8000", model="m"))
+    with pytest.raises(InvalidValueError, match="UNSET_KEY"):
+        Endpoint(chat_settings(base_url=f"http://{host}:8000", model="m", api_key_env="UNSET_KEY"))
+
+
+def test_an_unset_variable_is_told_where_no_key_is_needed() -> None:
+    options = {"base_url": "http://127.0.0.1:1", "model": "m", "api_key_env": "UNSET_KEY"}
+    assert Endpoint(chat_settings(**options)).notes == ["UNSET_KEY is not set: no key is sent"]
+
+
+def test_a_misspelt_option_is_named_before_what_is_missing() -> None:
+    with pytest.raises(InvalidValueError, match=r"modle.*did you mean 'model'"):
+        chat_settings(base_url="http://127.0.0.1:1", modle="m")
+
+
+def test_a_presets_prices_do_not_follow_it_to_another_host() -> None:
+    assert chat_settings("gpt-4o").price_in == 2.5
+    assert chat_settings("gpt-4o", base_url="http://127.0.0.1:1").price_in is None

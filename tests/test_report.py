@@ -278,7 +278,7 @@ def test_what_is_not_scoreable_is_compared_with_nothing() -> None:
     tables = tables_of(report)
     named = "Left out, because not scoreable: fire_escape, pave; fire_escape_control, pave."
     assert named in tables["Day-2 rate less that of the control"]
-    flag = "not scoreable: fire_escape, pave: 0.75 of the verdicts are fallbacks (limit 0.20)"
+    flag = "not scoreable: fire_escape, pave: 0.750 of the verdicts are fallbacks (limit 0.20)"
     assert any(line.startswith(flag) for line in report.flags())
     planned = plan(("fire_escape",))
     scored = []

@@ -52,9 +52,9 @@ def nearest(value: object, allowed: Iterable[object]) -> str:
     Returns:
         ``"; did you mean 'x'?"``, or an empty string where nothing is close.
     """
-    names = [str(item) for item in allowed]
-    found = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    names = {str(item).casefold(): str(item) for item in allowed}
+    found = difflib.get_close_matches(str(value).casefold(), names, n=1, cutoff=0.5)
+    return f"; did you mean {names[found[0]]!r}?" if found else ""
 
 
 def invalid(name: str, value: object, allowed: Iterable[object]) -> InvalidValueError:

@@ -13,7 +13,7 @@ from pave_policy.llm.exchange import ANSWERED, VALID, Exchange
 from pave_policy.llm.prompts import load_templates
 from pave_policy.llm.reading import UnreadableError, read_answer
 from pave_policy.llm.store import CallStore
-from voville_env.benchmarks.folder import CALLS
+from voville_env.benchmarks.folder import CALLS, store_of
 from voville_env.errors import InvalidValueError
 from voville_env.events import Event
 
@@ -70,7 +70,8 @@ def calls_of(
     ]
     if not asked:
         return [], []
-    path = store or (recording.folder or recording.path.parent) / CALLS
+    folder = recording.folder
+    path = store_of(folder, store) if folder else store or recording.path.parent / CALLS
     if not path.is_file():
         unread = [Call(call, [None for _ in call["keys"]]) for call in asked]
         return unread, [f"There is no store of model calls at {path}; --store says where it is."]

@@ -79,8 +79,9 @@ def find_access(settings: ChatSettings) -> Access:
         return Access(address, headers, value, origin, note)
     if any(name.lower() in ("api-key", "x-api-key") for name in headers):
         return Access(address, headers, None, "the header for the key", "")
-    if address.is_loopback:
-        return Access(address, headers, f"Bearer {_NO_KEY}", "", "")
+    if address.is_near and (not settings.api_key_env or address.is_loopback):
+        unset = f"{settings.api_key_env} is not set: no key is sent" if settings.api_key_env else ""
+        return Access(address, headers, f"Bearer {_NO_KEY}", "", unset)
     raise InvalidValueError(_missing_key(settings, address))
 
 

@@ -40,6 +40,14 @@ class Address:
             return False
 
     @property
+    def is_near(self) -> bool:
+        """Whether it is on this machine or in its network, where often no key is asked for."""
+        try:
+            return self.is_loopback or ipaddress.ip_address(self.host).is_private
+        except ValueError:
+            return "." not in self.host
+
+    @property
     def service(self) -> str:
         """The host; one name for this machine, however it is called and whatever the port."""
         return "loopback" if self.is_loopback else self.host

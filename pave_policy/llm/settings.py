@@ -158,7 +158,7 @@ class ChatSettings(BaseModel):
 def chat_settings(preset: str | None = None, **options: Any) -> ChatSettings:
     """Makes the settings of a preset, or of none.
 
-    A preset's key goes only to the preset's own service, and its prices hold only for its model.
+    A preset's key and prices hold only for its own service, and the prices only for its model.
 
     Args:
         preset: One of `load_presets`.
@@ -184,17 +184,19 @@ def chat_settings(preset: str | None = None, **options: Any) -> ChatSettings:
 def _taken(preset: Preset, given: Mapping[str, Any]) -> dict[str, Any]:
     """What a preset adds to the options that were given."""
     names = ["base_url", "model", "concurrency"]
-    if given.get("model", preset.model) == preset.model:
-        names += ["price_in", "price_out"]
     url = str(given.get("base_url", preset.base_url))
     if read_address(url).service == read_address(preset.base_url).service:
         names.append("api_key_env")
+        if given.get("model", preset.model) == preset.model:
+            names += ["price_in", "price_out"]
     return {name: getattr(preset, name) for name in names if getattr(preset, name) != ""}
 
 
 def _in_words(error: ValidationError, options: Mapping[str, Any]) -> InvalidValueError:
     """The first problem as one of our own errors."""
-    problem = error.errors(include_url=False, include_context=False)[0]
+    problems = error.errors(include_url=False, include_context=False)
+    unknown = (item for item in problems if item["type"] == "extra_forbidden")
+    problem = next(unknown, problems[0])  # a misspelt option is why another seems to be missing
     name = ".".join(str(part) for part in problem["loc"])
     option = name.partition(".")[0]
     said = problem["msg"].removeprefix("Value error, ")

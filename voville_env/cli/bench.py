@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from voville_env.cli.answering import BACKBONE_HELP, backbone_of, settings_of
+from voville_env.errors import InvalidValueError
 
 _WIDE = 160
 
@@ -99,7 +100,10 @@ def bench(
         "paper_token_limits": paper_token_limits,
     }
     said = {key: value for key, value in named.items() if value is not None}
-    said |= settings_of(chat, "--chat")
+    for key, value in settings_of(chat, "--chat").items():
+        if key in said:
+            raise InvalidValueError(f"{key} is given twice: {said[key]!r} and {value!r}")
+        said[key] = value
     asked = any(value is not None for value in (scenario, policy, seeds, days, option)) or quick
     kept = None
     if resume:
@@ -118,17 +122,21 @@ def bench(
         )
     folder = out or _fresh_folder(Path("runs"), suite.digest())
     workers = jobs if jobs is not None else max(1, min(os.cpu_count() or 1, 8))
-    with _bar(Console(stderr=True)) as bar:
-        task = bar.add_task("episodes", total=len(suite.episodes()))
-        summary, report = run_suite(
-            suite,
-            folder,
-            jobs=workers,
-            resume=resume,
-            progress=lambda key, state: bar.advance(task),
-            backbone=answers,
-            store=store,
-        )
+    try:
+        with _bar(Console(stderr=True)) as bar:
+            task = bar.add_task("episodes", total=len(suite.episodes()))
+            summary, report = run_suite(
+                suite,
+                folder,
+                jobs=workers,
+                resume=resume,
+                progress=lambda key, state: bar.advance(task),
+                backbone=answers,
+                store=store,
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; go on with: voville bench --resume --out {folder}", err=True)
+        raise typer.Exit(130) from None
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False, allow_nan=False))
     else:
