@@ -46,8 +46,9 @@ class Table:
         table = RichTable(title=escape(self.title), caption=escape(self.note), title_justify="left")
         table.caption_justify = "left"
         for number, column in enumerate(self.columns):
-            side = "right" if number else "left"
-            table.add_column(escape(column), justify=side, no_wrap=not number)
+            table.add_column(
+                escape(column), justify="right" if number else "left", no_wrap=not number
+            )
         for row in self.rows:
             table.add_row(*(escape(cell) for cell in row))
         return table
