@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
-from chat_kit import voville
 
 from pave_policy.commands.busy_run import _overlap
 
@@ -19,12 +20,11 @@ def test_work_is_added_up_only_while_enough_is_wanted() -> None:
 
 @pytest.mark.slow
 def test_the_measurement_counts_what_a_run_sends() -> None:
-    done = voville(
-        *("busy", "--scenario", "jaywalk", "--episodes", "1", "--concurrency", "2"),
-        *("--latency", "0.01", "--json"),
-    )
-    assert done.code == 0, done.err
-    found = json.loads(done.out)
+    command = [sys.executable, "-m", "voville_env", "busy", "--scenario", "jaywalk", "--json"]
+    small = ["--episodes", "1", "--concurrency", "2", "--latency", "0.01"]
+    done = subprocess.run([*command, *small], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     assert found["requests"] > 20 and found["episodes"] == 1
     assert 0 < found["share"] <= 1
     assert found["share_pending"] is None or 0 < found["share_pending"] <= 1
