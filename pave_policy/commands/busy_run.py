@@ -39,7 +39,7 @@ class Busy:
         requests: Requests that reached the endpoint.
         wall: Seconds from the first request to the last answer.
         share: Share of the allowed requests that the endpoint had in hand over that time.
-        pending: Seconds of it in which at least `concurrency` calls were wanted.
+        pending: Seconds in which at least `concurrency` calls were wanted, from the first one on.
         share_pending: The share over these; None where there were none.
         cpu: Seconds of processor time that the run took, from its start to its end.
         load: Load average of the machine; None where it does not tell.
