@@ -35,15 +35,15 @@ def episode_path(folder: Path, key: EpisodeKey) -> Path:
     return folder / "episodes" / f"{key.stem}.jsonl"
 
 
-def prepare_folder(
+def checked_manifest(
     folder: Path,
     suite: Suite,
     *,
     resume: bool,
     backbone: Any = None,
     store: Path | None = None,
-) -> None:
-    """Makes the run folder, or checks that it holds the same plan.
+) -> str:
+    """Checks that a run folder is new, or holds the same plan; changes nothing.
 
     Args:
         folder: The run folder.
@@ -52,11 +52,18 @@ def prepare_folder(
         backbone: Who answers the policies' questions, if not their own default.
         store: Where its calls are stored, if not in the run folder.
 
+    Returns:
+        The manifest.
+
     Raises:
         InvalidValueError: If the folder holds something else.
     """
     manifest = folder / MANIFEST
     scenario_titles(suite)
+    if store is not None and (
+        (store.exists() and not store.is_file()) or not store.parent.is_dir()
+    ):
+        raise InvalidValueError(f"store is {str(store)!r}; allowed: a file in a folder that exists")
     content = {
         "suite": asdict(suite),
         "suite_hash": suite.digest(),
@@ -79,9 +86,7 @@ def prepare_folder(
         _check_same_plan(manifest, content)
         if "store" not in content and (kept := read_manifest(folder).get("store")) is not None:
             content["store"] = kept
-    (folder / "episodes").mkdir(parents=True, exist_ok=True)
-    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
-    write_text(manifest, text)
+    return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
 
 def _check_same_plan(manifest: Path, content: dict[str, Any]) -> None:
@@ -162,7 +167,10 @@ def only_run(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
-    with (folder / ".lock").open("w", encoding="utf-8") as lock:
+    path = folder / ".lock"
+    if path.is_symlink():
+        raise InvalidValueError(f"{path} leads elsewhere; allowed: a plain file")
+    with path.open("w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -259,5 +267,6 @@ def write_text(path: Path, text: str) -> None:
         text: Its content.
     """
     aside = path.with_name(path.name + ".part")
+    aside.unlink(missing_ok=True)  # it may lead elsewhere
     aside.write_text(text, encoding="utf-8", newline="\n")
     aside.replace(path)

@@ -122,7 +122,10 @@ def replay(
             for job in finished:
                 keep(_compared(job, Path(scratch)))
         else:
-            backbone.open_store(store_of(folder, store), run_id(folder))
+            calls = store_of(folder, store)
+            if not calls.is_file():
+                raise InvalidValueError(f"{calls} is missing; --store says where the calls are")
+            backbone.open_store(calls, run_id(folder))
             run_anywhere(_answered(finished, Path(scratch), backbone, keep))
     return results
 

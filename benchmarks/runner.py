@@ -15,8 +15,9 @@ from typing import Any
 
 from voville_env.benchmarks.episodes import Job, play_episode
 from voville_env.benchmarks.folder import (
+    MANIFEST,
+    checked_manifest,
     only_run,
-    prepare_folder,
     run_facts,
     scenario_titles,
     write_text,
@@ -80,8 +81,10 @@ def run_suite(
     """
     if jobs < 1:
         raise InvalidValueError(f"jobs is {jobs!r}; allowed: at least 1")
-    prepare_folder(folder, suite, resume=resume, backbone=backbone, store=store)
+    manifest = checked_manifest(folder, suite, resume=resume, backbone=backbone, store=store)
+    (folder / "episodes").mkdir(parents=True, exist_ok=True)
     with only_run(folder):
+        write_text(folder / MANIFEST, manifest)
         work = [Job(key, str(folder), suite) for key in suite.episodes()]
         outcome = Outcome()
         note = partial(_note, outcome, progress)

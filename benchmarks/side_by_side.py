@@ -45,7 +45,11 @@ async def _play_all(work: list[Job], folder: Path, backbone: Any, note: Note) ->
         for _ in range(min(len(work), backbone.concurrency))
     ]
     try:
-        await asyncio.gather(*players)
+        # When the endpoint turns out unusable no further call is made; those under way are paid
+        # for, and end first.
+        for result in await asyncio.gather(*players, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
     finally:
         for player in players:
             player.cancel()

@@ -16,6 +16,7 @@ from voville_env.scenario import load_world, scenario_names
 SCENARIOS = ("fire_escape", "fire_escape_officers", "jaywalk")
 POLICIES = ("pave", "pave-no-gate", "vanilla", "lawful", "direct", "random", "oracle")
 SEEDS = 5
+MAX_SEEDS = 100_000
 BACKBONE = "backbone"
 
 
@@ -124,8 +125,8 @@ def plan(
     Raises:
         InvalidValueError: If a name is unknown or a number is out of range.
     """
-    if seeds is not None and seeds < 1:
-        raise InvalidValueError(f"seeds is {seeds!r}; allowed: at least 1")
+    if seeds is not None and not 1 <= seeds <= MAX_SEEDS:
+        raise InvalidValueError(f"seeds is {seeds!r}; allowed: 1 to {MAX_SEEDS}")
     if quick and seeds not in (None, 1):
         raise InvalidValueError(f"seeds is {seeds!r}; a quick run plays one")
     chosen = list(dict.fromkeys(scenarios or SCENARIOS))

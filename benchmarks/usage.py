@@ -40,7 +40,10 @@ def read_usage(folder: Path) -> dict[str, Any] | None:
         The content of its `usage.json`; None where no model was called.
     """
     path = folder / "usage.json"
-    return dict(json.loads(path.read_text("utf-8"))) if path.exists() else None
+    try:
+        return dict(json.loads(path.read_text("utf-8"))) if path.exists() else None
+    except (ValueError, TypeError):
+        return None  # it tells what was spent; nothing depends on it
 
 
 def usage_table(usage: Mapping[str, Any]) -> Table:

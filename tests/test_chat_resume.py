@@ -1,121 +1,220 @@
-"""A run that is killed again and again ends as one that was not, and pays for nothing twice."""
+"""Runs with a model that are killed and resumed, share a store, or are told again without one."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import random
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from chat_kit import log_of, results, voville
+from chat_kit import RESULTS, results, voville
 
 from pave_policy.testing import StubReply, StubRequest, StubServer, canned
-from voville_env.benchmarks.folder import CALLS
+from pave_policy.testing.wire import HttpReply, HttpRequest
 
-CONCURRENCY = 8
-PLAN = ("--scenario", "jaywalk", "--policy", "pave", "--seeds", "2", "--days", "1")
+CONCURRENCY = 4
+LATENCY = 0.003
+PLAN = ("--quick", "--scenario", "jaywalk", "--policy", "pave", "--policy", "pave-no-gate")
+STEMS = [
+    f"{scenario}--{policy}--0"
+    for scenario in ("jaywalk", "jaywalk_control")
+    for policy in ("pave", "pave-no-gate")
+]
+RUN = "x-run"
+"""A header that tells the stub which process asks."""
 
 
-def imperfect(request: StubRequest) -> StubReply:
-    """A pure function of the prompt; now and then it is no answer."""
-    if request.operation == "emulate_action" and len(request.prompt) % 4 == 0:
-        return StubReply("Let me think about that.", delay=0.003)
+def digest(prompt: str) -> str:
+    return hashlib.sha256(prompt.encode()).hexdigest()
+
+
+def erring(request: StubRequest) -> StubReply:
+    """What a model of middling quality says; which prompts it fails at follows from these alone."""
     reply = canned(request)
-    return StubReply(reply.content, delay=0.003)
+    chance = int(digest(request.prompt)[:8], 16) % 10
+    if chance == 0:
+        return replace(reply, content="Let me think about it.")
+    if chance == 1:
+        return replace(reply, content=str(reply.content)[:-9], finish_reason="length")
+    return reply
 
 
-def command(folder: Path, url: str, *more: str | Path) -> list[str]:
-    model = ("--backbone", "chat", "--base-url", url, "--model", "stub")
-    options = (*PLAN, *model, "--concurrency", str(CONCURRENCY), "--out", folder, *more)
-    return [sys.executable, "-m", "voville_env", "bench", *map(str, options)]
+class Killer:
+    """Answers as `erring` does, and kills the process that asks when enough has been asked."""
+
+    def __init__(self) -> None:
+        self.at: int | None = None
+        self.target: subprocess.Popen[str] | None = None
+
+    def __call__(self, request: StubRequest) -> StubReply:
+        if request.number + 1 == self.at and self.target is not None:
+            self.target.send_signal(signal.SIGKILL)
+        return erring(request)
 
 
-def run(folder: Path, url: str, *more: str | Path) -> None:
-    done = subprocess.run(command(folder, url, *more), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def sent(request: StubRequest) -> tuple[str, Any]:
-    return request.prompt, request.body["max_tokens"]
-
-
-def stored(store: Path) -> set[tuple[str, Any]]:
-    """What was asked and answered, by the store."""
-    with sqlite3.connect(store) as db:
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = [row[0] for row in db.execute("SELECT CAST(request AS TEXT) FROM exchanges")]
-    db.close()
-    logical = [json.loads(row) for row in rows]
-    return {(item["messages"][0]["content"], item["max_tokens"]) for item in logical}
-
-
-def kill_at(process: subprocess.Popen[bytes], server: StubServer, number: int) -> None:
-    """Kills the process when the server has seen so many requests in all."""
-    deadline = time.monotonic() + 120
-    while len(server.requests) < number and process.poll() is None:
-        assert time.monotonic() < deadline, "the run got nowhere"
-        time.sleep(0.001)
-    process.kill()
-    process.wait()
-
-
-@pytest.mark.slow
-def test_a_run_killed_five_times_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    with StubServer(imperfect) as server:
-        run(tmp_path / "whole", server.url)
-        total = len(server.requests)
-    assert total > 50
-    moments = sorted(random.Random(7).sample(range(1, total), 5))
-    cut = tmp_path / "cut"
-    with StubServer(imperfect) as server:
-        resume: tuple[str, ...] = ()
-        for moment in moments:
-            before = stored(cut / CALLS) if (cut / CALLS).exists() else set()
-            seen = len(server.requests)
-            process = subprocess.Popen(
-                command(cut, server.url, *resume),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            kill_at(process, server, moment)
-            assert process.returncode == -9, "it was at work"
-            assert not before & {sent(request) for request in server.requests[seen:]}
-            resume = ("--resume",)
-        before, seen = stored(cut / CALLS), len(server.requests)
-        run(cut, server.url, "--resume")
-        assert not before & {sent(request) for request in server.requests[seen:]}
-        times = Counter(map(sent, server.requests))
-        assert sum(times.values()) - len(times) <= CONCURRENCY * len(moments)
-        assert len(times) == total
-    assert results(cut) == results(tmp_path / "whole")
-    stems = [path.stem for path in (cut / "episodes").iterdir()]
-    assert sorted(stems) == sorted(
-        f"{name}--pave--{seed}" for name in ("jaywalk", "jaywalk_control") for seed in (0, 1)
+def start(folder: Path, *more: str | Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "voville_env", "bench", "--out", str(folder)]
+    return subprocess.Popen(
+        [*command, *map(str, more)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    assert log_of(cut)
-    assert voville("replay", cut).code == 0, "without the server"
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    """The exit code; what a failed process said is shown with a failed test."""
+    print(process.communicate()[0])
+    return process.returncode
+
+
+def model(url: str, run: str) -> tuple[str, ...]:
+    asks = ("--backbone", "chat", "--base-url", url, "--model", "stub")
+    limit = ("--concurrency", str(CONCURRENCY))
+    return (*asks, *limit, "--chat", f"headers={json.dumps({RUN: run})}")
+
+
+def stored(folder: Path, scratch: Path) -> set[str]:
+    """The prompts that a run has answers to; its own files stay as a kill left them."""
+    scratch.mkdir()
+    for path in folder.glob("calls.sqlite*"):
+        shutil.copy(path, scratch)
+    with closing(sqlite3.connect(scratch / "calls.sqlite")) as db:
+        asked = [json.loads(row[0]) for row in db.execute("SELECT request FROM exchanges")]
+    return {digest(request["messages"][0]["content"]) for request in asked}
+
+
+def asked_by(stub: StubServer, run: str) -> list[str]:
+    return [digest(item.prompt) for item in stub.requests if item.headers[RUN] == run]
+
+
+def check_store(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A run from start to end, and the prompts it asked."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    with StubServer(erring, latency=LATENCY) as stub:
+        done = voville("bench", *PLAN, "--out", folder, *model(stub.url, "whole"))
+        assert done.code == 0, done.err
+        asked = asked_by(stub, "whole")
+    assert len(asked) == len(set(asked)) > 50
+    failed = [row for row in outcomes(folder) if row != "valid"]
+    assert {"malformed", "truncated"} <= set(failed) and len(failed) < len(asked) / 2
+    return folder, asked
+
+
+def outcomes(folder: Path) -> list[str]:
+    with closing(sqlite3.connect(folder / "calls.sqlite")) as db:
+        return [row[0] for row in db.execute("SELECT outcome FROM exchanges")]
+
+
+def check_resumption(whole: tuple[Path, list[str]], scratch: Path, kills: list[int]) -> None:
+    """Kills a run at these requests, lets it end, and compares it with one that was left alone."""
+    folder, killer = scratch / "run", Killer()
+    known: list[set[str]] = [set()]
+    with StubServer(killer, latency=LATENCY) as stub:
+        for number, at in enumerate([*kills, None]):
+            options = ("--resume",) if number else PLAN
+            killer.at = at
+            killer.target = start(folder, *options, *model(stub.url, str(number)))
+            assert ended(killer.target) == (0 if at is None else -signal.SIGKILL)
+            known.append(stored(folder, scratch / f"store {number}"))
+        segments = [asked_by(stub, str(number)) for number in range(len(kills) + 1)]
+    check_requests(segments, known, whole[1])
+    assert sorted(path.name for path in (folder / "episodes").iterdir()) == sorted(
+        f"{stem}.jsonl" for stem in STEMS
+    )
+    assert json.loads((folder / "summary.json").read_text("utf-8"))["episodes"] == {
+        "planned": 4,
+        "scored": 4,
+        "failed": 0,
+        "not_run": 0,
+    }
+    assert results(folder) == results(whole[0])
+    check_store(folder / "calls.sqlite")
+
+
+def check_requests(segments: list[list[str]], known: list[set[str]], needed: list[str]) -> None:
+    """Nothing stored was asked again, and no more was lost than was in flight at the kills."""
+    lost = 0
+    for asked, before, after in zip(segments, known, known[1:], strict=False):
+        assert before.isdisjoint(asked)
+        assert before <= after
+        missing = set(asked) - after
+        assert len(missing) <= CONCURRENCY
+        lost += len(missing)
+    everything = Counter(digest for segment in segments for digest in segment)
+    assert set(everything) == set(needed) == known[-1]
+    assert everything.total() - len(everything) == lost
+    assert 1 <= lost <= CONCURRENCY * (len(segments) - 1)
+
+
+def test_a_killed_run_goes_on_where_it_was(whole: tuple[Path, list[str]], tmp_path: Path) -> None:
+    check_resumption(whole, tmp_path, [len(whole[1]) // 2])
 
 
 @pytest.mark.slow
-def test_two_runs_at_once_share_a_store_and_ask_nothing_twice(tmp_path: Path) -> None:
-    store = tmp_path / "shared.sqlite"
-    folders = (tmp_path / "one", tmp_path / "two")
-    with StubServer(canned, latency=0.01) as server:
-        both = [
-            subprocess.Popen(command(folder, server.url, "--store", store), stdout=subprocess.PIPE)
+def test_a_run_killed_at_five_random_points_gives_the_uninterrupted_report(
+    whole: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    points = random.Random(5).sample(range(1, len(whole[1]) + 1), 5)
+    check_resumption(whole, tmp_path, sorted(points))
+
+
+def test_a_finished_run_is_told_and_replayed_without_key_or_endpoint(
+    whole: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(whole[0], folder)
+    before = results(folder)
+    for name in RESULTS:
+        (folder / name).unlink()
+    assert voville("report", folder).code == 0
+    assert results(folder) == before
+    done = voville("replay", folder)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "4 of 4 episodes came out byte for byte the same\n"
+    assert results(folder) == before
+
+
+class Together(StubServer):
+    """Answers nobody before all runs have begun."""
+
+    def __init__(self, folders: list[Path]) -> None:
+        self._folders = folders
+        super().__init__(latency=LATENCY)
+
+    def __enter__(self) -> Together:
+        return self
+
+    async def _chat(self, http: HttpRequest, path: str, query: str) -> HttpReply | None:
+        while not all((folder / ".run-id").exists() for folder in self._folders):
+            await asyncio.sleep(0.01)
+        return await super()._chat(http, path, query)
+
+
+def test_two_runs_at_once_share_a_store(tmp_path: Path) -> None:
+    folders, store = [tmp_path / "one", tmp_path / "two"], tmp_path / "calls.sqlite"
+    with Together(folders) as stub:
+        runs = [
+            start(folder, *PLAN, *model(stub.url, folder.name), "--store", store)
             for folder in folders
         ]
-        for process in both:
-            process.communicate(timeout=120)
-            assert process.returncode == 0
-        assert max(Counter(map(sent, server.requests)).values()) == 1
+        assert [ended(run) for run in runs] == [0, 0]
+        assert {item.headers[RUN] for item in stub.requests} <= {"one", "two"}
+        assert set(Counter(digest(item.prompt) for item in stub.requests).values()) == {1}
     assert results(folders[0]) == results(folders[1])
-    for folder in folders:
-        assert voville("replay", folder, "--store", store).code == 0
-    assert voville("replay", folders[0]).code == 1, "its calls are not in the folder"
+    assert not any((folder / "calls.sqlite").exists() for folder in folders)
+    check_store(store)

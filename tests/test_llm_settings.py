@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -350,3 +351,18 @@ def test_a_misspelt_option_is_named_before_what_is_missing() -> None:
 def test_a_presets_prices_do_not_follow_it_to_another_host() -> None:
     assert chat_settings("gpt-4o").price_in == 2.5
     assert chat_settings("gpt-4o", base_url="http://127.0.0.1:1").price_in is None
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda key: key.replace("+", "\\u002B"),
+        lambda key: json.dumps(json.dumps(key)),
+        lambda key: "".join(f"\\u{ord(letter):04X}" for letter in key),
+        lambda key: "".join(f"%{ord(letter):02x}" for letter in key),
+    ],
+)
+def test_a_secret_is_hidden_however_it_is_escaped(write: Any) -> None:
+    key = 'sk-"abc+def/ghi=12'
+    shown = Secrets([key]).redact(f"with {write(key)} in it")
+    assert MASK in shown and "ghi" not in shown and b"ghi".hex() not in shown

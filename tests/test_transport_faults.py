@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 import socket
 import ssl
@@ -14,7 +15,9 @@ import pytest
 from endpoint_kit import HELLO, WRONG, Impatience, ask, endpoint, fail, no_pauses
 
 from pave_policy.llm.address import read_address
-from pave_policy.llm.faults import fault_of_exception, read_retry_after
+from pave_policy.llm.complaint import page_title
+from pave_policy.llm.completion import Completion, read_completion
+from pave_policy.llm.faults import Fault, fault_of_exception, read_retry_after
 from pave_policy.llm.transport import CallError, Endpoint, Reply
 from pave_policy.outcome import Failure
 from pave_policy.testing import (
@@ -357,3 +360,50 @@ def test_calls_do_not_queue_behind_one_that_failed(monkeypatch: pytest.MonkeyPat
         results = asyncio.run(scene(endpoint(server.url, concurrency=8, retries=1)))
         assert all(isinstance(result, CallError) for result in results)
         assert server.max_in_flight == 5
+
+
+def body_of(choice: dict[str, Any]) -> str:
+    return json.dumps({"choices": [{"index": 0, **choice}]})
+
+
+SAID = {"role": "assistant", "content": "1. Look left (5s)"}
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        (body_of({"message": SAID, "error": {"message": "upstream left"}}), "upstream left"),
+        (body_of({"message": SAID, "finish_reason": "error"}), "broke off"),
+        ('{"choices": [{"message": {"content": "a", "content": "b"}}]}', "twice"),
+        (json.dumps({"choices": [{"message": SAID}, {"message": SAID}]}), "2 choices"),
+    ],
+)
+def test_a_reply_that_broke_off_or_is_ambiguous_is_no_answer(body: str, cause: str) -> None:
+    fault = read_completion(body)
+    assert isinstance(fault, Fault) and cause in fault.cause
+
+
+@pytest.mark.parametrize("word", ["length", "max_tokens", "model_length"])
+def test_a_cut_off_reply_has_many_names(word: str) -> None:
+    completion = read_completion(body_of({"message": SAID, "finish_reason": word}))
+    assert isinstance(completion, Completion) and completion.finish == "length"
+
+
+def test_a_parameter_named_like_a_filter_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_pauses(monkeypatch)
+    body = error_body("Unknown argument: content_filter_level", code="unknown_parameter")
+    with StubServer([StubReply(status=400, body=body)]) as server:
+        with pytest.raises(RunAbortedError, match="content_filter_level"):
+            ask(endpoint(server.url))
+
+
+@pytest.mark.parametrize("charset", ["hex", "utf-16", "undefined", "rot13"])
+def test_json_is_utf_8_whatever_a_header_says(charset: str) -> None:
+    headers = {"content-type": f"application/json; charset={charset}"}
+    with StubServer(lambda request: StubReply("Café", headers=headers)) as server:
+        assert ask(endpoint(server.url)).text == "Café"
+
+
+def test_the_title_of_a_page_is_looked_for_near_its_beginning() -> None:
+    assert "Bad Gateway" in page_title("<html><h1 class=x>Bad Gateway</h1>")
+    assert page_title("<html>" + "<title>" * 40_000) == "an HTML page"

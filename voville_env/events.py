@@ -294,6 +294,7 @@ def whole_file(path: Path) -> Iterator[Callable[[Event], None]]:
         What writes one record.
     """
     aside = path.with_name(path.name + ".part")
+    aside.unlink(missing_ok=True)  # it may lead elsewhere
     try:
         with aside.open("w", encoding="utf-8", newline="\n") as file:
             yield lambda record: print(dumps(record), file=file)

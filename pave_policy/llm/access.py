@@ -118,8 +118,8 @@ def _find_key(settings: ChatSettings) -> tuple[str, str]:
 def _first_line(file: str) -> str:
     try:
         text = Path(file).expanduser().read_bytes().decode("utf-8-sig", errors="replace")
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or type(error).__name__
         raise InvalidValueError(
             f"api_key_file is {file!r}; allowed: a readable file ({problem})"
         ) from error

@@ -53,7 +53,7 @@ def fold(key: str) -> str:
     Returns:
         The key in lower case, with underscores for spaces and hyphens.
     """
-    return key.lower().replace(" ", "_").replace("-", "_")
+    return key.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _show(value: object) -> str:

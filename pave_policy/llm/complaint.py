@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 _PAGE = re.compile(r"\s*(?:<!doctype html|<html)", re.IGNORECASE)
-_TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
-_FILTER = re.compile(r"content_filter|content_policy_violation")
+_TITLE = re.compile(r"<(title|h1)\b[^<>]*>([^<]{0,300})</\1>", re.IGNORECASE)
+_FILTERS = frozenset({"content_filter", "content_policy_violation"})
+_TITLE_WITHIN = 10_000
+"""Characters of a page in which its title is looked for."""
 _TOO_LONG = re.compile(r"context.?(length|window)|too (long|large|many)|at most|maximum", re.I)
 _QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 
@@ -129,7 +131,7 @@ def speaks_of_filter(body: str) -> bool:
     Returns:
         Whether it has one of the codes for that.
     """
-    return _FILTER.search(body) is not None
+    return bool(read_complaint(body).codes & _FILTERS)
 
 
 def is_page(body: str) -> bool:
@@ -153,6 +155,6 @@ def page_title(body: str) -> str:
     Returns:
         Such as ``"an HTML page, 'Bad Gateway'"``.
     """
-    found = _TITLE.search(body)
+    found = _TITLE.search(body[:_TITLE_WITHIN])
     title = re.sub(r"<[^>]*>", "", found[2]).strip() if found else ""
     return f"an HTML page, {title!r}" if title else "an HTML page"

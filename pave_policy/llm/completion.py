@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pave_policy.llm.complaint import complaint_in
+from pave_policy.llm.complaint import Complaint, complaint_in
 from pave_policy.llm.faults import Fault, Kind, fault_of_body
 
+CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_length"})
+"""What endpoints call a reply that was cut off at its limit."""
 _MOST_TOKENS = 2**53
 
 
@@ -64,12 +66,12 @@ def read_completion(body: str) -> Completion | Fault:
     if not body.strip():
         return fault_of_body(body, "the reply is empty")
     try:
-        data = json.loads(body)
+        data = json.loads(body, object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as error:
         return fault_of_body(body, f"the reply is no valid JSON ({error})")
     usage = _object(data.get("usage")) if isinstance(data, dict) else {}
     sent, received = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    complaint = complaint_in(data)
+    complaint = complaint_in(data) or _complaint_in_choice(data)
     if complaint is not None:
         kind = Kind.QUOTA if complaint.is_about_quota else Kind.PASSING
         cause = f"the endpoint answered with an error: {complaint.message}"
@@ -107,14 +109,36 @@ def read_models(body: str) -> list[str] | None:
     return [name for name in names if name]
 
 
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands in it twice")
+    return found
+
+
+def _complaint_in_choice(data: object) -> Complaint | None:
+    """What broke off a reply that had begun, as some gateways tell it."""
+    choices = data.get("choices") if isinstance(data, dict) else None
+    for choice in choices if isinstance(choices, list) else []:
+        told = _object(choice)
+        if told.get("error"):
+            return complaint_in({"error": told["error"]}) or Complaint("no reason given")
+        if told.get("finish_reason") == "error":
+            return Complaint("the model broke off with an error")
+    return None
+
+
 def _first_choice(data: object) -> tuple[Mapping[str, Any], str | None]:
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices:
         raise _UnreadableError("it has no choices")
+    if len(choices) > 1:
+        raise _UnreadableError(f"it has {len(choices)} choices, where one was asked for")
     choice = _object(choices[0])
     if not isinstance(choice.get("message"), dict):
         raise _UnreadableError("its first choice has no message")
-    return choice["message"], _string(choice, "finish_reason")
+    finish = _string(choice, "finish_reason")
+    return choice["message"], "length" if finish in CUT_OFF else finish
 
 
 def _text(content: object) -> str | None:

@@ -125,7 +125,7 @@ class Line:
     async def _wait(
         self, request: Awaitable[HttpxBinaryResponseContent], timeout: float
     ) -> Answer | Fault:
-        from openai import APIConnectionError, APIStatusError
+        from openai import APIStatusError
 
         try:
             async with asyncio.timeout(timeout):
@@ -134,9 +134,11 @@ class Line:
             return fault_of_timeout(timeout)
         except APIStatusError as error:
             reply = error.response
-        except APIConnectionError as error:
+        except Exception as error:  # of the connection, or of what the HTTP library makes of it
             return fault_of_exception(error, self._access.address)
-        return Answer(reply.status_code, dict(reply.headers), reply.text)
+        # Whatever charset a header names: JSON is UTF-8.
+        body = reply.content.decode("utf-8", errors="replace")
+        return Answer(reply.status_code, dict(reply.headers), body)
 
     def _left_out(self) -> dict[str, str | Omit]:
         from openai import Omit

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
@@ -45,6 +46,7 @@ _TOKEN = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _LIST_GOES_ON = re.compile(r"\s*\]")
 _LINE_END = re.compile(r"\r\n?|\n")
 _ENTRY = re.compile(r"([0-9]{1,3})\.[ \t]+(.*)")
+_NUMBERED = re.compile(r"[0-9]{1,3}\s*[.)]\s")
 _DURATION = re.compile(r"\((0|[1-9][0-9]{0,3}) ?(?:s|sec|seconds)\)")
 
 
@@ -115,6 +117,8 @@ def read_actions(text: str) -> tuple[TimedAction, ...]:
     if not places:
         raise UnreadableError("no numbered list")
     for index, (line, entry) in enumerate(zip(lines, entries, strict=True)):
+        if entry is None and _NUMBERED.match(line):
+            raise UnreadableError("a numbered line that is not an entry")
         if entry is None and _DURATION.search(line):
             raise UnreadableError("a duration outside the numbered list")
         if entry is None and line and places[0] < index < places[-1]:
@@ -226,20 +230,24 @@ def _embedded(text: str, model: type[Answer]) -> Iterator[dict[str, Any]]:
         try:
             value = _parse(piece.text)
         except _NotJsonError as error:
-            if given_key.search(piece.text):
+            if given_key.search(_unescaped(piece.text)):
                 raise UnreadableError(str(error)) from None
             continue
         if isinstance(value, dict) and not piece.in_list:
             yield value
-        elif given_key.search(piece.text):
+        elif given_key.search(_unescaped(piece.text)):
             raise UnreadableError(_NOT_ON_ITS_OWN)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\u00([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
 
 
 @cache
 def _given_key(model: type[Answer]) -> re.Pattern[str]:
     """Finds a key of an answer before a colon, however it is quoted."""
     names = "|".join(name.replace("_", "[ _-]") for name in model.model_fields)
-    return re.compile(rf"\b(?:{names})[\"'\\]*+\s*+:", re.IGNORECASE)
+    return re.compile(rf"\b(?:{names})[\"'\\]*+\s*+(?::|=)", re.IGNORECASE)
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
@@ -280,6 +288,7 @@ def _parse(text: str) -> Any:
         return json.loads(
             text,
             parse_int=_parse_int,
+            parse_float=_parse_float,
             parse_constant=_refuse_constant,
             object_pairs_hook=_without_repeats,
         )
@@ -300,6 +309,12 @@ def _parse_int(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise _NotJsonError(f"a number of {len(digits)} digits")
     return int(digits)
+
+
+def _parse_float(digits: str) -> float | str:
+    """A float; as it is written where reading would round it to a whole number."""
+    value = float(digits)
+    return digits if value.is_integer() and Decimal(digits) != Decimal(value) else value
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -31,7 +31,8 @@ class Secrets:
         self._values = sorted({value for value in values if len(value.strip()) >= SHORTEST})
         forms = {form for value in self._values for form in _forms(value)}
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+        patterns = [*map(re.escape, longest_first), *map(_spelt_out, self._values)]
+        self._pattern = re.compile("|".join(patterns), re.IGNORECASE)
         _log_filter.known.add(self)
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(_log_filter)
@@ -58,6 +59,14 @@ def _forms(value: str) -> set[str]:
     slashed = {form.replace("/", "\\/") for form in escaped}
     in_urls = {quote(value, safe=""), quote(value), quote_plus(value)}
     return {value, html.escape(value), repr(value)[1:-1]} | escaped | slashed | in_urls
+
+
+def _spelt_out(value: str) -> str:
+    """A pattern of a value any of whose characters is escaped, once or several times over."""
+    return "".join(
+        rf"(?:\\*{re.escape(letter)}|\\+u{ord(letter):04x}|%{ord(letter):02x})"
+        for letter in value.strip()
+    )
 
 
 class _LogFilter(logging.Filter):

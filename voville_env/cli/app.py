@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from enum import IntEnum
 from importlib.metadata import entry_points
@@ -72,16 +73,42 @@ def _add_installed() -> None:
             app.command(point.name)(command)
 
 
+def plain(text: str) -> str:
+    """A line for a terminal: what it would obey, such as an escape, is written out.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The same without control and formatting characters.
+    """
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def _say(text: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(plain(text), markup=False, style="red")
+
+
 def run() -> None:
     """Runs the command line; our own errors become one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without arrows still gets its table
     try:
         _add_installed()
         app()
     except RunAbortedError as error:
-        Console(stderr=True, soft_wrap=True).print(f"stopped: {error}", markup=False, style="red")
+        Console(stderr=True, soft_wrap=True).print(
+            plain(f"stopped: {error}"), markup=False, style="red"
+        )
         sys.exit(Exit.ABORTED)
     except (VovilleError, OSError) as error:
-        Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
+        Console(stderr=True, soft_wrap=True).print(
+            plain(f"error: {error}"), markup=False, style="red"
+        )
         sys.exit(Exit.USAGE)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; finished episodes are kept, --resume goes on\n")
