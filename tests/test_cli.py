@@ -99,7 +99,7 @@ def test_all_failed_and_some_failed_have_their_own_codes(folder: Path) -> None:
     [
         (("--policy", "pavee"), ("policy", "pavee", "did you mean 'pave'")),
         (("--scenario", "fire_escpae"), ("scenario", "did you mean 'fire_escape'")),
-        (("--seeds", "0"), ("seeds", "at least 1")),
+        (("--seeds", "0"), ("seeds", "allowed: 1 to 100000")),
         (("--policy", "nowhere:Thing"), ("nowhere", "cannot import")),
         (("--policy", "hasty:Hastey"), ("Hastey", "did you mean 'Hasty'")),
         (("--scenario", "missing.toml"), ("missing.toml", "no such file")),
