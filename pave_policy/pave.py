@@ -6,7 +6,7 @@ Everything between two verdicts runs on the arrays; the typed context is made on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,33 +17,30 @@ from pave_policy.backbone import (
     OutcomeRequest,
     ThresholdRequest,
     run_all,
-    run_now,
 )
-from pave_policy.background import wait_for
 from pave_policy.emulation import emulate, propagate
 from pave_policy.executor import steer
-from pave_policy.glance import Glance, Own, look
+from pave_policy.glance import Glance
 from pave_policy.journal import Record, Task, record
 from pave_policy.memory import Memory, warm_up
 from pave_policy.mind import Acted, Mind, Question, situation_of
 from pave_policy.outcome import Failure
 from pave_policy.perception import Heard, perceive
+from pave_policy.reasoning import ReasoningPolicy, Work
 from pave_policy.records import Assessment, RuleSet, Verdict
 from pave_policy.settings import PaveSettings, Perception
-from pave_policy.site import Site
 from pave_policy.verdict import comply_without_model, enforce, gate_is_open, give_verdict
 from pave_policy.walking import walkers_of
 from voville_env.errors import LifecycleError
 from voville_env.observation import Context
-from voville_env.policy import Actions, BasePolicy, Briefing, Infos, Observations
+from voville_env.policy import Actions, Briefing, Observations
 
-Work = Coroutine[Any, Any, None]
 Told = tuple[int, int, str]
 """Day, tick and words of an act as others saw it."""
 _TOLD_TICKS = 3
 
 
-class PavePolicy(BasePolicy):
+class PavePolicy(ReasoningPolicy):
     """Perception, Assessment, Verdict and Emulation on a backbone."""
 
     def __init__(
@@ -59,11 +56,11 @@ class PavePolicy(BasePolicy):
             backbone: Who answers the operations; the surrogate unless given.
             name: Shown in tables.
         """
-        super().__init__(name=name, idle_when_settled=True)
         if backbone is None:
             from pave_policy.surrogate import Surrogate
 
             backbone = Surrogate()
+        super().__init__(name, concurrent=backbone.concurrent)
         self.options = options or PaveSettings()
         self.backbone = backbone
         self._minds: dict[str, Mind] = {}
@@ -100,43 +97,6 @@ class PavePolicy(BasePolicy):
                 for text in roads
             ]
 
-    def act(self, observations: Observations, infos: Infos) -> Actions:
-        """Decides and acts; where the backbone waits for a model, this call waits too.
-
-        Args:
-            observations: One observation an agent.
-            infos: Not used: PAVE ignores rewards.
-
-        Returns:
-            One action an agent.
-
-        Raises:
-            CallFailedError: If a call to the model failed for good.
-        """
-        glances = _glances(observations)
-        if works := self._due(observations, glances):
-            work = run_all(works, side_by_side=self.backbone.concurrent)
-            _ = wait_for(work) if self.backbone.concurrent else run_now(work)
-        return self._steer(observations, glances)
-
-    async def act_async(self, observations: Observations, infos: Infos) -> Actions:
-        """Decides and acts; the model calls of all agents run side by side.
-
-        Args:
-            observations: One observation an agent.
-            infos: Not used.
-
-        Returns:
-            One action an agent.
-
-        Raises:
-            CallFailedError: If a call to the model failed for good.
-        """
-        glances = _glances(observations)
-        if works := self._due(observations, glances):
-            await run_all(works, side_by_side=self.backbone.concurrent)
-        return self._steer(observations, glances)
-
     def observe(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Notes sanctions, which become part of an outcome.
 
@@ -160,15 +120,35 @@ class PavePolicy(BasePolicy):
             mind.log = []
         return records
 
-    def _steer(self, observations: Observations, glances: Mapping[str, Glance]) -> Actions:
+    def steer(self, observations: Observations, glances: Mapping[str, Glance]) -> Actions:
+        """One step of everybody.
+
+        Args:
+            observations: One observation an agent.
+            glances: What those see who may have something to do.
+
+        Returns:
+            One action an agent.
+        """
         minds = self._minds
         return {
             agent: int(steer(minds[agent], glances[agent])) if agent in glances else 0
             for agent in observations
         }
 
-    def _due(self, observations: Observations, glances: Mapping[str, Glance]) -> list[Work]:
-        """The deliberations that this step asks for; none but at the start of a tick."""
+    def due(self, observations: Observations, glances: Mapping[str, Glance]) -> list[Work]:
+        """The deliberations that this step asks for; none but at the start of a tick.
+
+        Args:
+            observations: One observation an agent.
+            glances: What those see who may have something to do.
+
+        Returns:
+            One coroutine a person who has something to decide.
+
+        Raises:
+            LifecycleError: If the policy was not told of an agent.
+        """
         works = []
         if unknown := [agent for agent in glances if agent not in self._minds]:
             raise LifecycleError(
@@ -212,16 +192,8 @@ class PavePolicy(BasePolicy):
 
     def _desk(self, task: Task, rule_set: RuleSet | None = None) -> Backbone:
         """The backbone for one question of one person and tick."""
-        own, briefing = task.glance.own, self.briefing
-        site = Site(
-            scenario="" if briefing is None else briefing.scenario,
-            policy=self.name,
-            seed=0 if briefing is None else briefing.seed,
-            agent=task.agent,
-            day=own.day,
-            tick=own.tick,
-            rule_set=None if rule_set is None else rule_set.value,
-        )
+        name = None if rule_set is None else rule_set.value
+        site = self.site(task.agent, task.glance.own, name)
         return self.backbone.at(site, task.mind.asked)
 
     async def _deliberate(self, task: Task, questions: list[Question], acted: list[Acted]) -> None:
@@ -328,13 +300,3 @@ class PavePolicy(BasePolicy):
             f"{note.observed_outcome.capitalize()}."
         )
         return text, [*desk.take_records(), task.memory_record("outcome", text, failure)]
-
-
-def _glances(observations: Observations) -> dict[str, Glance]:
-    """What everybody sees who may have something to do; people at their goal look once a tick."""
-    glances = {}
-    for agent, observation in observations.items():
-        own = Own(*observation["self"].tolist())
-        if own.step == 0 or own.escaping or not own.at_goal:
-            glances[agent] = look(observation)
-    return glances
