@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from voville_env.benchmarks.play import policy_hash, versions
-from voville_env.benchmarks.suite import EpisodeKey, Suite, make_policy
+from voville_env.benchmarks.suite import EpisodeKey, Suite, Sweep, make_policy
 from voville_env.errors import InvalidValueError
 from voville_env.scenario import load_world
 
@@ -65,7 +65,7 @@ def checked_manifest(
     ):
         raise InvalidValueError(f"store is {str(store)!r}; allowed: a file in a folder that exists")
     content = {
-        "suite": asdict(suite),
+        "suite": suite.described(),
         "suite_hash": suite.digest(),
         "scenario_hashes": {name: load_world(name).digest() for name in suite.scenarios},
         "policy_hashes": {
@@ -73,6 +73,8 @@ def checked_manifest(
         },
         "versions": versions(),
     }
+    if suite.sweep is not None:
+        content["sweep"] = asdict(suite.sweep)
     if backbone is not None:
         content["answered_by"] = backbone.settings()
         content["connection"] = backbone.connection()
@@ -93,7 +95,7 @@ def _check_same_plan(manifest: Path, content: dict[str, Any]) -> None:
     """Refuses to go on with a run that was planned or made otherwise, and says what differs."""
     kept = read_manifest(manifest.parent)
     fresh = json.loads(json.dumps(content))
-    for key in ("suite", "answered_by", "scenario_hashes", "policy_hashes", "versions"):
+    for key in ("suite", "sweep", "answered_by", "scenario_hashes", "policy_hashes", "versions"):
         old, new = kept.get(key, {}), fresh.get(key, {})
         for name in sorted({*old, *new}):
             before, now = old.get(name), new.get(name)
@@ -123,6 +125,10 @@ def planned_suite(folder: Path | None) -> Suite:
         kept = dict(manifest["suite"])
         for name in ("scenarios", "policies", "seeds"):
             kept[name] = tuple(kept[name])
+        swept = manifest.get("sweep")
+        if swept is not None:
+            lists = {name: tuple(swept[name]) for name in ("values", "metrics")}
+            kept["sweep"] = Sweep(**{**swept, **lists})
         return Suite(**kept)
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidValueError(f"{folder / MANIFEST} cannot be read as a plan: {error}") from error
@@ -200,6 +206,8 @@ def run_facts(folder: Path) -> tuple[str, ...]:
         facts.append(
             "Options: " + ", ".join(f"{k} {json.dumps(v)}" for k, v in suite["options"].items())
         )
+    if swept := manifest.get("sweep"):
+        facts.append(f"Swept: {swept['parameter']}, {', '.join(map(str, swept['values']))}")
     if answered := manifest.get("answered_by"):
         shown = {key: value for key, value in answered.items() if not isinstance(value, dict)}
         facts.append("Model: " + ", ".join(f"{k} {json.dumps(v)}" for k, v in shown.items()))
@@ -266,7 +274,17 @@ def write_text(path: Path, text: str) -> None:
         path: The file.
         text: Its content.
     """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file aside and renames it when whole.
+
+    Args:
+        path: The file.
+        content: Its content.
+    """
     aside = path.with_name(path.name + ".part")
     aside.unlink(missing_ok=True)  # it may lead elsewhere
-    aside.write_text(text, encoding="utf-8", newline="\n")
+    aside.write_bytes(content)
     aside.replace(path)

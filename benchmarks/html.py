@@ -33,20 +33,41 @@ def page(title: str, paragraphs: Sequence[str], tables: Sequence[Table]) -> str:
     Returns:
         HTML.
     """
+    body = [f"<p>{escape(text)}</p>" for text in paragraphs]
+    return document(title, [*body, *map(table_html, tables)])
+
+
+def document(title: str, body: Sequence[str]) -> str:
+    """One self-contained page of parts that are HTML already.
+
+    Args:
+        title: Its heading.
+        body: What follows the heading.
+
+    Returns:
+        HTML.
+    """
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
-        *(f"<p>{escape(text)}</p>" for text in paragraphs),
-        *(_table(table) for table in tables),
+        *body,
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _table(table: Table) -> str:
+def table_html(table: Table) -> str:
+    """A table in HTML.
+
+    Args:
+        table: The table.
+
+    Returns:
+        The table and its note, every text escaped.
+    """
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
     body = "\n".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows

@@ -31,13 +31,9 @@ def shows_surrogate(cells: Iterable[Cell]) -> bool:
         cells: The cells.
 
     Returns:
-        True with the surrogate, or with the stand-in for a generative agent, which has no backbone.
+        True with the surrogate.
     """
-    return any(
-        cell.backbone == "surrogate" or (cell.backbone is None and cell.policy == "vanilla")
-        for cell in cells
-        if cell.scored
-    )
+    return any(cell.backbone == "surrogate" for cell in cells if cell.scored)
 
 
 def models(cells: Iterable[Cell]) -> list[str]:
@@ -67,8 +63,6 @@ def answered_by(cells: Iterable[Cell]) -> str:
     parts = [SURROGATE] if shows_surrogate(shown) else []
     if names := models(shown):
         parts.append(f"Answered by {', '.join(names)}.")
-        if any(cell.policy == "vanilla" and cell.backbone is None for cell in shown if cell.scored):
-            parts.append("But vanilla is the closed-form stand-in, in its rows and its column.")
     return " ".join(parts)
 
 

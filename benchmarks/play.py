@@ -22,7 +22,15 @@ from voville_env.policy import Actions, Infos, Observations, Policy
 from voville_env.scenario import World
 from voville_env.scenario.briefing import make_briefing
 
-POLICY_RECORDS = ("assessment", "verdict", "importance", "memory", "llm_call", "threshold")
+POLICY_RECORDS = (
+    "assessment",
+    "verdict",
+    "importance",
+    "reaction",
+    "memory",
+    "llm_call",
+    "threshold",
+)
 """What a policy may write into a log; everything else is the environment's to say."""
 _PACKAGES = ("voville", "numpy", "numba")
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from voville_env.benchmarks.episodes import Job, play_episode
 from voville_env.benchmarks.folder import planned_suite, run_id, scenario_titles, store_of
+from voville_env.benchmarks.report import Report
 from voville_env.benchmarks.runner import Outcome, write_report
 from voville_env.benchmarks.side_by_side import play_episode_async, run_anywhere
-from voville_env.benchmarks.suite import EpisodeKey
+from voville_env.benchmarks.suite import EpisodeKey, Suite
 from voville_env.errors import InvalidValueError
 from voville_env.metrics import metrics_of
 
@@ -44,10 +45,8 @@ class Replayed:
         return {**self.key.as_dict(), **shown}
 
 
-def report_again(folder: Path) -> tuple[dict[str, Any], Any]:
+def report_again(folder: Path) -> tuple[dict[str, Any], Report]:
     """Scores and reports what is finished of a run, from its logs alone.
-
-    Why an episode failed or a run was stopped stands in no log: it is kept as reported before.
 
     Args:
         folder: The run folder.
@@ -59,6 +58,21 @@ def report_again(folder: Path) -> tuple[dict[str, Any], Any]:
         InvalidValueError: If it is no run folder.
     """
     suite = planned_suite(folder)
+    return write_report(suite, folder, outcome_of(suite, folder))
+
+
+def outcome_of(suite: Suite, folder: Path) -> Outcome:
+    """Scores what is finished of a run, from its logs alone.
+
+    Why an episode failed or a run was stopped stands in no log: it is kept as reported before.
+
+    Args:
+        suite: Its plan.
+        folder: The run folder.
+
+    Returns:
+        What the run has so far.
+    """
     before = _reported(folder)
     failures = {
         (item["scenario"], item["policy"], item["seed"]): item["error"]
@@ -72,7 +86,7 @@ def report_again(folder: Path) -> tuple[dict[str, Any], Any]:
             outcome.metrics[key.stem] = metrics_of(job.path)
         elif error := failures.get((titles[key.scenario], key.policy, key.seed)):
             outcome.failed[key.stem] = {**key.as_dict(), "error": error}
-    return write_report(suite, folder, outcome)
+    return outcome
 
 
 def _reported(folder: Path) -> dict[str, Any]:

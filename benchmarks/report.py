@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.table import Table as RichTable
@@ -21,13 +21,23 @@ from voville_env.benchmarks.calls import call_tables
 from voville_env.benchmarks.html import page
 from voville_env.benchmarks.layout import Table, number
 from voville_env.benchmarks.notes import SURROGATE, answered_by, models, note_of, shows_surrogate
+from voville_env.benchmarks.sensitivity import (
+    Point,
+    sensitivity,
+    sensitivity_json,
+    sensitivity_tables,
+)
+from voville_env.benchmarks.suite import CONDITIONS, Sweep
 from voville_env.benchmarks.tables import (
     REFERENCE,
+    TABLE_1,
+    TABLE_6,
     detail_table,
     difference_table,
     error_table,
     paper_tables,
     scenario_table,
+    shows,
     table_1,
     table_6,
 )
@@ -73,6 +83,7 @@ class Report:
         comparisons: The reference policy against the others.
         baselines: Scenarios against their controls.
         facts: What was run, for whoever cites it.
+        sweep: What was varied, if that was the purpose.
     """
 
     cells: tuple[Cell, ...]
@@ -80,6 +91,7 @@ class Report:
     comparisons: tuple[Comparison, ...]
     baselines: tuple[Comparison, ...]
     facts: tuple[str, ...] = ()
+    sweep: Sweep | None = None
 
     def counts(self) -> dict[str, int]:
         """Episodes planned, scored, failed and not run.
@@ -103,6 +115,9 @@ class Report:
         Returns:
             A strict-JSON-ready dict without times, in a fixed order.
         """
+        swept: Data = {}
+        if self.sweep is not None:
+            swept = {"sweep": asdict(self.sweep), "sensitivity": sensitivity_json(self.points())}
         counts = self.counts()
         complete = counts["planned"] == counts["scored"] > 0
         return {
@@ -117,6 +132,7 @@ class Report:
             "comparisons": [item.as_json() for item in self.comparisons],
             "baselines": [item.as_json() for item in self.baselines],
             "paper": paper_tables(),
+            **swept,
         }
 
     def markdown(self) -> str:
@@ -157,14 +173,35 @@ class Report:
         """The main tables for a terminal.
 
         Returns:
-            Rich tables: the paper's two, error rates, the main metrics of each scenario, and model
-            calls.
+            Rich tables: what a sweep shows, the paper's two where something in them was run, error
+            rates, the main metrics of each scenario, and model calls.
         """
-        tables = [table_1(self.cells), table_6(self.cells), error_table(self.cells)]
+        tables = self.swept_tables()
+        tables += [table_1(self.cells)] if shows(TABLE_1, (REFERENCE,), self.cells) else []
+        tables += [table_6(self.cells)] if shows(TABLE_6, CONDITIONS, self.cells) else []
+        return [table.rich() for table in (*tables, *self._main_tables())]
+
+    def _main_tables(self) -> list[Table]:
         groups = [group for group in self._groups() if not group[0].is_control]
+        tables = [error_table(self.cells)]
         tables += [scenario_table(group, HEADLINE) for group in groups]
-        tables += call_tables(self.cells)
-        return [table.rich() for table in tables]
+        return tables + call_tables(self.cells)
+
+    def points(self) -> list[Point]:
+        """What a sweep shows.
+
+        Returns:
+            The swept parameter's points; none where nothing was swept.
+        """
+        return [] if self.sweep is None else sensitivity(self.cells, self.sweep)
+
+    def swept_tables(self) -> list[Table]:
+        """What a sweep shows, as tables.
+
+        Returns:
+            One for each scenario and policy; none where nothing was swept.
+        """
+        return [] if self.sweep is None else sensitivity_tables(self.points(), self.sweep)
 
     def flags(self) -> list[str]:
         """What to know before reading the numbers.
@@ -226,7 +263,17 @@ class Report:
 
     def _tables(self) -> list[Table]:
         """Everything but the detail."""
-        tables = [table_1(self.cells), table_6(self.cells), error_table(self.cells)]
+        tables = self.swept_tables()
+        tables += [table_1(self.cells), table_6(self.cells), *self.own_tables()]
+        return tables
+
+    def own_tables(self) -> list[Table]:
+        """Everything but the detail and the tables that stand beside the paper's.
+
+        Returns:
+            Error rates, scenarios, model calls and differences.
+        """
+        tables = [error_table(self.cells)]
         tables += [scenario_table(group) for group in self._groups()]
         tables += call_tables(self.cells)
         return tables + self._difference_tables()
@@ -264,6 +311,7 @@ def build_report(
     planned: Sequence[Mapping[str, Any]],
     failed: Sequence[Mapping[str, Any]],
     facts: Sequence[str] = (),
+    sweep: Sweep | None = None,
 ) -> Report:
     """Makes the report of a benchmark.
 
@@ -272,6 +320,7 @@ def build_report(
         planned: `scenario`, `policy` and `seed` of each planned episode.
         failed: The same of each failed one, with an `error` in words.
         facts: What was run, for whoever cites it.
+        sweep: What was varied, if that was the purpose.
 
     Returns:
         The report.
@@ -282,10 +331,14 @@ def build_report(
     cells = tuple(gather(episodes, planned, failed).values())
     policies = list(dict.fromkeys(cell.policy for cell in cells))
     reference = REFERENCE if REFERENCE in policies else next(iter(policies), REFERENCE)
+    # What a swept policy's values differ by stands in the table of the sweep, corrected there.
+    swept = sweep is not None and sweep.kind == "policy"
+    compared = [c for c in cells if sweep is None or not swept or c.policy in sweep.defaults]
     return Report(
         cells,
         tuple(dict(item) for item in failed),
-        tuple(compare(cells, reference, COMPARED)),
+        tuple(compare(compared, reference, COMPARED)),
         tuple(against_controls(cells)),
         tuple(facts),
+        sweep,
     )

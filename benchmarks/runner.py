@@ -8,10 +8,10 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from voville_env.benchmarks.episodes import Job, play_episode
 from voville_env.benchmarks.folder import (
@@ -22,7 +22,8 @@ from voville_env.benchmarks.folder import (
     scenario_titles,
     write_text,
 )
-from voville_env.benchmarks.report import build_report
+from voville_env.benchmarks.report import Report, build_report
+from voville_env.benchmarks.sensitivity import write_sensitivity
 from voville_env.benchmarks.side_by_side import play_side_by_side
 from voville_env.benchmarks.suite import EpisodeKey, Suite
 from voville_env.errors import CallFailedError, InvalidValueError, RunAbortedError
@@ -32,6 +33,18 @@ from voville_env.scenario import load_world
 Progress = Callable[[EpisodeKey, str], None]
 Result = dict[str, Any] | BaseException
 """Metrics of an episode, or why it has none."""
+
+
+class Written(Protocol):
+    """A report in the forms in which it is written."""
+
+    def markdown(self) -> str:
+        """The report as text."""
+        ...
+
+    def html(self, notice: str = "") -> str:
+        """The report as one page."""
+        ...
 
 
 @dataclass
@@ -58,7 +71,7 @@ def run_suite(
     progress: Progress | None = None,
     backbone: Any = None,
     store: Path | None = None,
-) -> tuple[dict[str, Any], Any]:
+) -> tuple[dict[str, Any], Report]:
     """Plays what is missing of a suite and writes the report.
 
     Args:
@@ -164,8 +177,31 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}{where}: {error}"
 
 
-def write_report(suite: Suite, folder: Path, outcome: Outcome) -> tuple[dict[str, Any], Any]:
+def report_of(suite: Suite, folder: Path, outcome: Outcome) -> Report:
+    """Makes the report of a run; writes nothing.
+
+    Args:
+        suite: The plan.
+        folder: The run folder.
+        outcome: What was scored and what failed.
+
+    Returns:
+        The report.
+    """
+    planned = suite.episodes()
+    titles = scenario_titles(suite)
+    scored = [outcome.metrics[key.stem] for key in planned if key.stem in outcome.metrics]
+    failed = [outcome.failed[key.stem] for key in planned if key.stem in outcome.failed]
+    for item in failed:
+        item["scenario"] = titles.get(item["scenario"], item["scenario"])
+    expected = [{**key.as_dict(), "scenario": titles[key.scenario]} for key in planned]
+    return build_report(scored, expected, failed, run_facts(folder), suite.sweep)
+
+
+def write_report(suite: Suite, folder: Path, outcome: Outcome) -> tuple[dict[str, Any], Report]:
     """Writes `summary.json`, `report.md` and `report.html` from the metrics.
+
+    A sweep also gets `sensitivity.csv`, and a figure where matplotlib is installed.
 
     Args:
         suite: The plan.
@@ -175,22 +211,28 @@ def write_report(suite: Suite, folder: Path, outcome: Outcome) -> tuple[dict[str
     Returns:
         The summary and the report.
     """
-    planned = suite.episodes()
-    titles = scenario_titles(suite)
-    scored = [outcome.metrics[key.stem] for key in planned if key.stem in outcome.metrics]
-    failed = [outcome.failed[key.stem] for key in planned if key.stem in outcome.failed]
-    for item in failed:
-        item["scenario"] = titles.get(item["scenario"], item["scenario"])
-    expected = [{**key.as_dict(), "scenario": titles[key.scenario]} for key in planned]
-    report = build_report(scored, expected, failed, run_facts(folder))
-    summary = {"suite": asdict(suite), "no_score": suite.quick, **report.summary()}
-    if outcome.aborted is not None:
-        summary |= {"status": "aborted", "aborted": outcome.aborted}
-    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_text(folder / "summary.json", text)
+    report = report_of(suite, folder, outcome)
+    summary = {"suite": suite.described(), "no_score": suite.quick, **report.summary()}
     notice = "**A quick smoke run: these numbers are no score.**\n\n" if suite.quick else ""
     if outcome.aborted is not None:
+        summary |= {"status": "aborted", "aborted": outcome.aborted}
         notice += f"**Stopped before its end: {outcome.aborted}**\n\n"
+    write_files(folder, summary, report, notice)
+    if points := report.points():
+        write_sensitivity(folder, points)
+    return summary, report
+
+
+def write_files(folder: Path, summary: dict[str, Any], report: Written, notice: str = "") -> None:
+    """Writes a report in its three forms.
+
+    Args:
+        folder: Where.
+        summary: The report as data.
+        report: The report.
+        notice: Markdown to put first.
+    """
+    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(folder / "summary.json", text)
     write_text(folder / "report.md", notice + report.markdown())
     write_text(folder / "report.html", report.html(notice.replace("*", "").strip()))
-    return summary, report

@@ -5,19 +5,48 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from voville_env.errors import InvalidValueError, invalid
-from voville_env.policy import Policy, accepted, installed, load_policy
-from voville_env.scenario import load_world, scenario_names
+from voville_env.policy import (
+    Policy,
+    accepted,
+    installed,
+    load_policy,
+    policy_variant,
+    settable,
+)
+from voville_env.scenario import load_world
+from voville_env.scenario.load import scenario_variant
+from voville_env.variant import Scalar, Variant
 
 SCENARIOS = ("fire_escape", "fire_escape_officers", "jaywalk")
-POLICIES = ("pave", "pave-no-gate", "vanilla", "lawful", "direct", "random", "oracle")
+CONDITIONS = (
+    *("pave", "pave-prompt-gate", "pave-no-gate", "pave-fixed-threshold", "pave-no-authority"),
+    *("pave-no-scope", "vanilla"),
+)
+"""What the benchmark compares with one another, on one backbone."""
+POLICIES = (*CONDITIONS, "lawful", "direct", "random", "oracle")
 SEEDS = 5
 MAX_SEEDS = 100_000
 BACKBONE = "backbone"
+_STEM = 80
+"""Characters of a name that a file name repeats."""
+
+
+def slug(text: str) -> str:
+    """A part of a file name: readable, and unique for the text.
+
+    Args:
+        text: A name.
+
+    Returns:
+        The name itself, or what a file name may hold of it and a few digits of its hash.
+    """
+    short = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")[:_STEM] or "x"
+    return short if short == text else f"{short}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
 @dataclass(frozen=True, order=True)
@@ -25,8 +54,8 @@ class EpisodeKey:
     """One planned episode.
 
     Attributes:
-        scenario: Scenario name or path.
-        policy: Policy name or `module:factory`.
+        scenario: Scenario name or path, with the keys that it changes.
+        policy: Policy name or `module:factory`, with the settings that it carries.
         seed: The seed.
     """
 
@@ -37,13 +66,7 @@ class EpisodeKey:
     @property
     def stem(self) -> str:
         """A file name without its ending: readable, and unique for the key."""
-        parts = []
-        for text in (self.scenario, self.policy):
-            slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "x"
-            if slug != text:
-                slug += "-" + hashlib.sha256(text.encode()).hexdigest()[:6]
-            parts.append(slug)
-        return f"{parts[0]}--{parts[1]}--{self.seed}"
+        return f"{slug(self.scenario)}--{slug(self.policy)}--{self.seed}"
 
     def as_dict(self) -> dict[str, Any]:
         """The key as a JSON-ready dict.
@@ -52,6 +75,43 @@ class EpisodeKey:
             `scenario`, `policy` and `seed`.
         """
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a benchmark varies to see what depends on it.
+
+    Attributes:
+        parameter: Its name.
+        kind: `policy` or `scenario`: whose names carry it.
+        key: The setting in those names.
+        values: The values, in the order of the report.
+        defaults: What it is in each plain name that is varied; None where that has no one value.
+        metrics: What it is expected to move.
+        unset: What it means that there is no one value, in words.
+    """
+
+    parameter: str
+    kind: str
+    key: str
+    values: tuple[Scalar, ...]
+    defaults: Mapping[str, Scalar | None]
+    metrics: tuple[str, ...]
+    unset: str = ""
+
+    def of(self, scenario: str, policy: str) -> tuple[Variant, Scalar | None]:
+        """The value that an episode was played with.
+
+        Args:
+            scenario: Its scenario.
+            policy: Its policy.
+
+        Returns:
+            The policy or scenario without the parameter, and its value.
+        """
+        named = policy_variant(policy) if self.kind == "policy" else scenario_variant(scenario)
+        plain = named.without(self.key)
+        return plain, named.settings.get(self.key, self.defaults.get(plain.name))
 
 
 @dataclass(frozen=True)
@@ -66,6 +126,7 @@ class Suite:
         quick: A smoke run of the focus windows alone, which is no score.
         backbone: Who answers the policies that ask questions; each its own default unless named.
         options: Settings for those policies that take them.
+        sweep: What the names of policies or scenarios vary, if the benchmark was planned for that.
     """
 
     scenarios: tuple[str, ...]
@@ -75,6 +136,7 @@ class Suite:
     quick: bool = False
     backbone: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Sweep | None = None
 
     def episodes(self) -> list[EpisodeKey]:
         """Every planned episode, in the order of the report.
@@ -89,13 +151,21 @@ class Suite:
             for seed in self.seeds
         ]
 
+    def described(self) -> dict[str, Any]:
+        """What is played, as it is written down.
+
+        Returns:
+            A JSON-ready dict; what is swept stands in the names already.
+        """
+        return {key: value for key, value in asdict(self).items() if key != "sweep"}
+
     def digest(self) -> str:
         """Hash of the plan.
 
         Returns:
             Sixteen hex digits.
         """
-        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self.described()).encode()).hexdigest()[:16]
 
 
 def plan(
@@ -107,6 +177,7 @@ def plan(
     quick: bool = False,
     backbone: str | None = None,
     options: Mapping[str, Any] | None = None,
+    controls: bool = True,
 ) -> Suite:
     """Plans a benchmark; controls of the chosen scenarios come along.
 
@@ -118,38 +189,44 @@ def plan(
         quick: Whether to play only the focus windows, with one seed.
         backbone: An installed backbone; each policy's own default unless given.
         options: Settings for those of the policies that take them.
+        controls: Whether the controls come along.
 
     Returns:
         The plan.
 
     Raises:
-        InvalidValueError: If a name is unknown or a number is out of range.
+        InvalidValueError: If a policy is unknown or a number is out of range.
+        ScenarioError: If a scenario is unknown or wrong.
     """
     if seeds is not None and not 1 <= seeds <= MAX_SEEDS:
         raise InvalidValueError(f"seeds is {seeds!r}; allowed: 1 to {MAX_SEEDS}")
     if quick and seeds not in (None, 1):
         raise InvalidValueError(f"seeds is {seeds!r}; a quick run plays one")
-    chosen = list(dict.fromkeys(scenarios or SCENARIOS))
-    for name in chosen:
-        if not name.endswith(".toml") and name not in scenario_names():
-            raise invalid("scenario", name, scenario_names())
+    chosen = list(dict.fromkeys(scenario_variant(name).name for name in scenarios or SCENARIOS))
     specs = [load_world(name).scenario for name in chosen]
     for spec in specs:
         if days is not None and not 1 <= days <= spec.clock.days:
             raise InvalidValueError(
                 f"days is {days!r}; allowed for {spec.name}: 1 to {spec.clock.days}"
             )
-    played = {spec.name for spec in specs}
-    chosen += [spec.control for spec in specs if spec.control and spec.control not in played]
-    names = list(dict.fromkeys(policies or POLICIES))
-    known = installed()
-    for name in names:
-        if ":" not in name and name not in known:
-            raise invalid("policy", name, [*sorted(known), "module:factory"])
+    if controls:
+        played = {spec.name for spec in specs}
+        chosen += [spec.control for spec in specs if spec.control and spec.control not in played]
+    names = _named(policies or POLICIES)
     numbers = tuple(range(1 if quick else seeds or SEEDS))
     given = dict(sorted((options or {}).items()))
     _check_options(names, given, backbone)
     return Suite(tuple(dict.fromkeys(chosen)), tuple(names), numbers, days, quick, backbone, given)
+
+
+def _named(policies: Iterable[str]) -> list[str]:
+    """The policies by their names as they are written down; refuses those that are unknown."""
+    known = installed()
+    found = [policy_variant(name) for name in policies]
+    for item in found:
+        if ":" not in item.base and item.base not in known:
+            raise invalid("policy", item.base, [*sorted(known), "module:factory"])
+    return list(dict.fromkeys(item.name for item in found))
 
 
 def _check_options(policies: list[str], options: Mapping[str, Any], backbone: str | None) -> None:
@@ -157,7 +234,7 @@ def _check_options(policies: list[str], options: Mapping[str, Any], backbone: st
     taken = frozenset[str]().union(*(accepted(name) for name in policies))
     for name in options:
         if name not in taken or name == BACKBONE:
-            allowed = sorted(taken - {BACKBONE, "name", "options"})
+            allowed = sorted({key for policy in policies for key in settable(policy)})
             raise invalid(f"option for {', '.join(policies)}", name, allowed)
     if backbone is not None and BACKBONE not in taken:
         raise InvalidValueError(

@@ -10,9 +10,12 @@ from typing import Any
 from voville_env.benchmarks.aggregate import Cell, Comparison, Data
 from voville_env.benchmarks.layout import Table, interval, number
 from voville_env.benchmarks.notes import not_scoreable, note_of
+from voville_env.benchmarks.suite import CONDITIONS
 from voville_env.metrics import BY_KEY, METRICS, Metric, Unit, companion
 
 REFERENCE = "pave"
+FIVE = ("pave-fixed-threshold", "pave-no-authority")
+"""Conditions of ours that complete the paper's three to the five it speaks of (C-01)."""
 # Column of a paper table: key in the data file, head, scenario, metric; None: the row's own policy.
 Column = tuple[str, str, str, str, str | None]
 FIRE, OFFICERS, PEERS = "fire_escape", "fire_escape_officers", "jaywalk"
@@ -48,18 +51,45 @@ def _shown(cells: Sequence[Cell], columns: Sequence[Column], policy: str) -> lis
     return [_cell(cells, scenario, other or policy) for _, _, scenario, _, other in columns]
 
 
-def _ours(cells: Sequence[Cell], columns: Sequence[Column], policy: str) -> list[tuple[str, ...]]:
+def shows(columns: Sequence[Column], policies: Sequence[str], cells: Sequence[Cell]) -> bool:
+    """Whether a table of the paper has anything of ours to show.
+
+    Args:
+        columns: Its columns.
+        policies: Its rows of ours.
+        cells: All cells.
+
+    Returns:
+        True if any number in it was run.
+    """
+    shown = (cell for policy in policies for cell in _shown(cells, columns, policy))
+    return any(cell is not None and cell.scored for cell in shown)
+
+
+def _ours(
+    cells: Sequence[Cell], columns: Sequence[Column], policy: str, who: str = "ours"
+) -> list[tuple[str, ...]]:
     """The rows of ours in a paper table: a statistic each, and the rates without fallbacks."""
     shown = _shown(cells, columns, policy)
+    label = _label(cells, policy, who)
+    if not any(cell and cell.scored for cell in shown):
+        return [(label, *("–",) * len(columns))]
     metrics = [BY_KEY[key] for _, _, _, key, _ in columns]
     texts = [_statistics(cell, metric) for cell, metric in zip(shown, metrics, strict=True)]
     rows = dict(zip(_STATISTICS, zip(*texts, strict=True), strict=True))
     if not any(cell.fallback_share for cell in shown if cell and cell.scoreable):
         del rows["without fallbacks"]
-    label = _label(cells, policy)
     return [
         (f"{label}: {name}" if name == "mean" else f"– {name}", *row) for name, row in rows.items()
     ]
+
+
+def _ours_on_each(
+    blocks: Sequence[Sequence[Cell]], columns: Sequence[Column], policy: str, who: str = "ours"
+) -> list[tuple[str, ...]]:
+    """The rows of ours for each backbone; that a policy was run on none of them is said once."""
+    made = dict.fromkeys(tuple(_ours(cells, columns, policy, who)) for cells in blocks)
+    return [row for rows in made for row in rows]
 
 
 def _statistics(cell: Cell | None, metric: Metric) -> tuple[str, ...]:
@@ -87,33 +117,33 @@ def _without_fallbacks(cell: Cell, metric: Metric) -> str:
     return f"{number(found.mean if found else None)} {interval(*bounds)}"
 
 
-def _label(cells: Sequence[Cell], policy: str) -> str:
+def _label(cells: Sequence[Cell], policy: str, who: str) -> str:
     """A policy's name in the paper's tables, with who answers for it."""
     cell = next((c for c in cells if c.policy == policy and c.facts), None)
     if cell is None:
-        return f"ours, {policy} (not run)"
-    who = f" on {cell.backbone}" if cell.backbone else ""
-    return f"ours, {marked(policy, privileged=cell.privileged)}{who}"
+        return f"{who}, {policy} (not run)"
+    answers = f" on {cell.backbone}" if cell.backbone else ""
+    return f"{who}, {marked(policy, privileged=cell.privileged)}{answers}"
 
 
-def table_1(cells: Sequence[Cell]) -> Table:
-    """Table 1 in the paper's layout: its four backbones, and four rows of ours.
+def table_1(*blocks: Sequence[Cell]) -> Table:
+    """Table 1 in the paper's layout: its four backbones, and rows of ours for each of our own.
 
     Args:
-        cells: All cells.
+        *blocks: The cells of each backbone.
 
     Returns:
         The table.
     """
     paper = paper_tables()
     rows = [_paper_row(TABLE_1, row) for row in paper["table_1"]["rows"]]
-    rows += _ours(cells, TABLE_1, REFERENCE)
+    rows += _ours_on_each(blocks, TABLE_1, REFERENCE)
     return Table(
         "Table 1 of the paper beside ours",
         ("backbone", *(column[1] for column in TABLE_1)),
         tuple(rows),
         note_of(
-            _shown(cells, TABLE_1, REFERENCE),
+            [cell for cells in blocks for cell in _shown(cells, TABLE_1, REFERENCE)],
             "Rates are per tick (OCR: per instruction). T_rec is counted from leaving the café; "
             "from 12 tiles it is ours alone. = no variance over seeds.",
             paper["plus_minus"],
@@ -121,11 +151,14 @@ def table_1(cells: Sequence[Cell]) -> Table:
     )
 
 
-def table_6(cells: Sequence[Cell]) -> Table:
+def table_6(*blocks: Sequence[Cell]) -> Table:
     """Table 6 in the paper's layout: each condition of the paper with ours below.
 
+    Two conditions of ours complete the five that the paper speaks of (C-01); the others follow
+    where they were run.
+
     Args:
-        cells: All cells.
+        *blocks: The cells of each backbone.
 
     Returns:
         The table.
@@ -135,8 +168,13 @@ def table_6(cells: Sequence[Cell]) -> Table:
     shown: list[Cell | None] = []
     for row in paper["table_6"]["rows"]:
         rows.append(_paper_row(TABLE_6, row | {"name": f"paper, {row['name']}"}))
-        rows += _ours(cells, TABLE_6, row["policy"])
-        shown += _shown(cells, TABLE_6, row["policy"])
+        rows += _ours_on_each(blocks, TABLE_6, row["policy"])
+        shown += [cell for cells in blocks for cell in _shown(cells, TABLE_6, row["policy"])]
+    in_paper = [row["policy"] for row in paper["table_6"]["rows"]]
+    for policy in (*FIVE, *(name for name in CONDITIONS if name not in (*in_paper, *FIVE))):
+        ran = [cells for cells in blocks if policy in FIVE or shows(TABLE_6, (policy,), cells)]
+        rows += _ours_on_each(ran, TABLE_6, policy, "ours alone")
+        shown += [cell for cells in ran for cell in _shown(cells, TABLE_6, policy)]
     return Table(
         "Table 6 of the paper beside ours",
         ("condition", *(column[1] for column in TABLE_6)),
@@ -144,7 +182,8 @@ def table_6(cells: Sequence[Cell]) -> Table:
         note_of(
             shown,
             "VR_cafe counts an attendee who stays in the burning café as 0. Rates are per tick "
-            "(OCR: per instruction). = no variance over seeds.",
+            "(OCR: per instruction). = no variance over seeds. Ours alone: the paper has no such "
+            "condition.",
             paper["plus_minus"],
         ),
     )

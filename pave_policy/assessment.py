@@ -20,7 +20,7 @@ from pave_policy.backbone import (
     run_all,
 )
 from pave_policy.outcome import Outcome
-from pave_policy.records import Assessment
+from pave_policy.records import Assessment, PeerShare
 from voville_env.core.codes import Rule
 from voville_env.observation import Context
 from voville_env.policy import PersonaCard
@@ -39,6 +39,9 @@ class Case:
         steps_per_tick: Steps in a tick.
         ahead: Whether the rules are the first ones ahead rather than at stake in this tick.
         passage_granted: Whether the officer in sight has let the person pass.
+        p_emp_share: Whose share of the people observed is asked for and weighed.
+        route_aware: Whether the legitimacy assessment knows what the ways cost.
+        orders_bind: Whether an order in force alone decides for complying.
     """
 
     context: Context
@@ -47,6 +50,9 @@ class Case:
     steps_per_tick: int = 4
     ahead: bool = False
     passage_granted: bool = False
+    p_emp_share: PeerShare = PeerShare.COMPLIANCE
+    route_aware: bool = True
+    orders_bind: bool = False
 
 
 def escape_of(case: Case, goal: str = "safe") -> Escape | None:
@@ -57,8 +63,10 @@ def escape_of(case: Case, goal: str = "safe") -> Escape | None:
         goal: `safe` for the safe zone, `goal` for the scheduled one.
 
     Returns:
-        The facts, or None where the context names no ways.
+        The facts, or None where the context names no ways, or none are to be known.
     """
+    if not case.route_aware:
+        return None
     ways = case.context.ways
     lawful, shortest = ways.get(f"{goal}_lawful"), ways.get(f"{goal}_scoped")
     if lawful is None or shortest is None:
@@ -88,7 +96,9 @@ async def assess(backbone: Backbone, case: Case) -> Outcome[Assessment]:
     cues = context.situational_cues
     works: list[Coroutine[Any, Any, Outcome[Any]]] = [
         backbone.assess_risk(RiskRequest(context, persona, rules, case.passage_granted)),
-        backbone.assess_empirical(EmpiricalRequest(context.peer_behaviors, rules)),
+        backbone.assess_empirical(
+            EmpiricalRequest(context.peer_behaviors, rules, case.p_emp_share)
+        ),
         backbone.assess_normative(NormativeRequest(context, persona, rules)),
         backbone.assess_benefit(BenefitRequest(cues, persona, rules)),
         backbone.assess_legitimacy(

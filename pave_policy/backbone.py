@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pave_policy.outcome import Outcome
-from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction, Verdict
+from pave_policy.records import (
+    Assessment,
+    GateMode,
+    OutcomeNote,
+    PeerShare,
+    TimedAction,
+    Verdict,
+)
 from pave_policy.site import Site
 from voville_env.core.codes import Decision, Direction, Instruction, Rule
 from voville_env.errors import LifecycleError
@@ -34,7 +41,7 @@ class Score:
 
 @dataclass(frozen=True)
 class PeerScore:
-    """The compliance share of the people observed, 1 to 100, and the counts behind it."""
+    """The share of the people observed that was asked for, 1 to 100, and the counts behind it."""
 
     value: int
     n_observed: int
@@ -111,10 +118,11 @@ class RiskRequest:
 
 @dataclass(frozen=True)
 class EmpiricalRequest:
-    """AssessEmpirical: the people in view and the rules, without any persona."""
+    """AssessEmpirical: the people in view and the rules, without any persona; whose share it is."""
 
     peers: tuple[Peer, ...]
     rules: tuple[Rule, ...]
+    p_emp_share: PeerShare = PeerShare.COMPLIANCE
 
 
 @dataclass(frozen=True)
@@ -168,15 +176,17 @@ class VerdictRequest:
     direction: Direction | None = None
     passage_granted: bool = False
     prior_justifications: tuple[str, ...] = ()
+    p_emp_share: PeerShare = PeerShare.COMPLIANCE
 
 
 @dataclass(frozen=True)
 class ActionRequest:
-    """EmulateAction: the verdict, the situation it is carried out in, and the person."""
+    """EmulateAction: the verdict, where it is carried out, the person, and whether it is scoped."""
 
     verdict: Verdict
     context: Context
     persona: PersonaCard
+    scoped: bool = True
 
 
 @dataclass(frozen=True)
@@ -225,7 +235,7 @@ class Backbone(Protocol):
         ...
 
     async def assess_empirical(self, request: EmpiricalRequest) -> Outcome[PeerScore]:
-        """Share of the observed people who keep the rule."""
+        """Share of the observed people who keep the rule, or who break it."""
         ...
 
     async def assess_normative(self, request: NormativeRequest) -> Outcome[Score]:

@@ -15,20 +15,21 @@ from voville_env.observation import Context
 from voville_env.policy import PersonaCard
 
 
-def route_for(verdict: Verdict) -> Route:
+def route_for(verdict: Verdict, *, scoped: bool = True) -> Route:
     """Which rules the way of a verdict keeps.
 
     Args:
         verdict: The verdict.
+        scoped: Whether a violation is kept to the rules that the verdict targets.
 
     Returns:
         Lawful when complying; otherwise the way that waives the traffic rules, or all rules where
-        the verdict targets any other.
+        the verdict targets any other or nothing keeps it to those it targets.
     """
     if not verdict.violates:
         return Route.LAWFUL
     beyond_traffic = rule_bits(verdict.rules) & ~TRIGGER_RELEVANT
-    return Route.UNRESTRICTED if beyond_traffic else Route.SCOPED
+    return Route.UNRESTRICTED if beyond_traffic or not scoped else Route.SCOPED
 
 
 def style_for(context: Context) -> Style:
@@ -44,21 +45,22 @@ def style_for(context: Context) -> Style:
     return Style.RUN if flees else Style.WALK
 
 
-def template_actions(verdict: Verdict, context: Context) -> tuple[TimedAction, ...]:
+def template_actions(request: ActionRequest) -> tuple[TimedAction, ...]:
     """A plain action list for one tick: two entries of five seconds.
 
     Args:
-        verdict: The verdict.
-        context: The perceived context.
+        request: The verdict and its situation.
 
     Returns:
         The entries.
     """
+    verdict, context = request.verdict, request.context
     pace = "run" if style_for(context) is Style.RUN else "walk"
     target = "the safe zone" if context.escaping else "the destination"
     if verdict.violates:
         first = f"Look around, then {' and '.join(BREAKING[rule] for rule in verdict.rules)}"
-        second = f"{pace.capitalize()} on towards {target}, breaking nothing else"
+        bound = "breaking nothing else" if request.scoped else "whatever else it breaks"
+        second = f"{pace.capitalize()} on towards {target}, {bound}"
     else:
         first = f"Keep to {listed(verdict.rules)}"
         second = f"{pace.capitalize()} along the lawful way towards {target}, waiting where it must"
@@ -89,7 +91,12 @@ def template_note(request: OutcomeRequest) -> OutcomeNote:
 
 
 async def emulate(
-    backbone: Backbone, verdict: Verdict, context: Context, persona: PersonaCard
+    backbone: Backbone,
+    verdict: Verdict,
+    context: Context,
+    persona: PersonaCard,
+    *,
+    scoped: bool = True,
 ) -> tuple[Plan, Failure | None]:
     """Turns a verdict into a plan for the tick.
 
@@ -98,6 +105,7 @@ async def emulate(
         verdict: The verdict.
         context: The perceived context.
         persona: The person.
+        scoped: Whether a violation is kept to the rules that the verdict targets.
 
     Returns:
         The plan, and why a plain list stands in, if it does.
@@ -105,15 +113,17 @@ async def emulate(
     Raises:
         CallFailedError: If the call itself failed.
     """
-    outcome = await backbone.emulate_action(ActionRequest(verdict, context, persona))
+    request = ActionRequest(verdict, context, persona, scoped)
+    outcome = await backbone.emulate_action(request)
     outcome.conduct("EmulateAction")
     actions = outcome.value
-    may_break: tuple[Rule, ...] = verdict.rules if verdict.violates else ()
+    targeted = verdict.rules if scoped else tuple(Rule)
+    may_break: tuple[Rule, ...] = targeted if verdict.violates else ()
     plan = Plan(
-        route=route_for(verdict),
+        route=route_for(verdict, scoped=scoped),
         may_break=may_break,
         style=style_for(context),
-        actions=template_actions(verdict, context) if actions is None else actions,
+        actions=template_actions(request) if actions is None else actions,
     )
     return plan, outcome.failure
 

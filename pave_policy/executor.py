@@ -1,10 +1,35 @@
-"""The planner that carries out a verdict, step by step (requirement C-74)."""
+"""Carrying out a verdict, step by step (requirement C-74).
+
+The planner follows the way of the verdict. Where a model's action list is what is carried out, its
+words change the way for as long as they last: they are followed even where they break more than the
+verdict targets, so that the environment sees it.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from pave_policy.acting.reading import Deed, Manner
+from pave_policy.acting.script import deed_now
 from pave_policy.glance import Glance
 from pave_policy.mind import Mind
-from voville_env.core.codes import Action, Instruction, Route
+from voville_env.core.codes import (
+    CARRIAGEWAY,
+    TRIGGER_RELEVANT,
+    Action,
+    Instruction,
+    Route,
+    Rule,
+)
+
+
+class Course(NamedTuple):
+    """How somebody goes on: by which way, what they may break, and whether they heed orders."""
+
+    route: Route
+    may_break: int
+    takes: bool
+    defies: bool
 
 
 def steer(mind: Mind, glance: Glance) -> int:
@@ -17,24 +42,50 @@ def steer(mind: Mind, glance: Glance) -> int:
     Returns:
         The action.
     """
+    mind.walker.note_ground(glance)
+    course = Course(mind.route, mind.may_break, mind.takes, mind.defies)
+    deed = deed_now(mind.scripts, glance.own)
+    if deed is None or deed.manner is Manner.GO:
+        return _go_on(mind, glance, course)
+    if deed.manner is Manner.STAND:
+        return Action.WAIT
+    if deed.manner is Manner.BACK:
+        on_road = glance.terrain() in CARRIAGEWAY
+        return mind.walker.leave_road(glance) if on_road else Action.WAIT
+    return _go_on(mind, glance, _as_said(deed, course))
+
+
+def _as_said(deed: Deed, course: Course) -> Course:
+    """The course that words ask for which name a way or rules to break."""
+    if deed.manner is Manner.LAWFUL:
+        return Course(Route.LAWFUL, 0, takes=False, defies=False)
+    beyond_traffic = deed.breaks & ~TRIGGER_RELEVANT
+    return Course(
+        max(course.route, Route.UNRESTRICTED if beyond_traffic else Route.SCOPED),
+        course.may_break | deed.breaks,
+        takes=course.takes or bool(deed.breaks >> Rule.PROPERTY & 1),
+        defies=True,
+    )
+
+
+def _go_on(mind: Mind, glance: Glance, course: Course) -> int:
     walker = mind.walker
-    walker.note_ground(glance)
-    if mind.takes and glance.mask[Action.TAKE] and not glance.own.carrying:
+    if course.takes and glance.mask[Action.TAKE] and not glance.own.carrying:
         return Action.TAKE
-    obeys = glance.ordered() and not mind.defies
+    obeys = glance.ordered() and not course.defies
     if obeys and glance.officer.instruction == Instruction.HOLD:
         return Action.WAIT
-    route = Route.LAWFUL if obeys else mind.route
+    route = Route.LAWFUL if obeys else course.route
     if route is Route.LAWFUL and walker.strayed:
-        return _off_the_road(mind, glance)
+        return _off_the_road(mind, glance, defies=course.defies)
     leg = glance.leg(route)
-    if route is Route.UNRESTRICTED and walker.breaks(glance, leg) & ~mind.may_break:
+    if route is Route.UNRESTRICTED and walker.breaks(glance, leg) & ~course.may_break:
         route = Route.SCOPED if glance.own.escaping else Route.LAWFUL
         leg = glance.leg(route)
-    return walker.follow(glance, leg, 0 if route is Route.LAWFUL else mind.may_break)
+    return walker.follow(glance, leg, 0 if route is Route.LAWFUL else course.may_break)
 
 
-def _off_the_road(mind: Mind, glance: Glance) -> int:
+def _off_the_road(mind: Mind, glance: Glance, *, defies: bool) -> int:
     """What to do on the carriageway once the verdict is to comply.
 
     Who is sent back goes back, even where the nearest pavement lies the other way, and so does who
@@ -43,7 +94,7 @@ def _off_the_road(mind: Mind, glance: Glance) -> int:
     until the officer says more.
     """
     walker = mind.walker
-    sent_back = glance.officer.instruction == Instruction.REDIRECT and not mind.defies
+    sent_back = glance.officer.instruction == Instruction.REDIRECT and not defies
     lawful = glance.leg(Route.LAWFUL)
     if lawful.distance >= 0 and (sent_back or not glance.own.escaping):
         return walker.follow(glance, lawful)

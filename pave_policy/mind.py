@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from pave_policy.acting.script import Script
 from pave_policy.glance import Glance, bits_at_stake
 from pave_policy.memory import Memory
 from pave_policy.records import Assessment, Plan, RuleSet, Verdict
 from pave_policy.walking import Walker
 from voville_env.core.codes import (
+    ALL_RULES,
     NONE,
     TRIGGER_RELEVANT,
     UNRELATED,
@@ -121,6 +123,8 @@ class Mind:
         persona: The person.
         walker: The person on foot.
         memory: What they remember.
+        scoped: Whether they keep a violation to the rules that their verdict targets.
+        acts_on_words: Whether action lists are carried out, rather than the planner's way.
         route: Which rules their way keeps.
         may_break: The rules they may break on it, one bit each.
         takes: Whether this tick's verdict is to take an item within reach.
@@ -128,6 +132,7 @@ class Mind:
         gate_open: Whether the gate was open at the last verdict on the traffic rules.
         sanctioned: Whether an officer sanctioned them since the last verdict.
         knows_threshold: Whether their threshold was asked for in this episode.
+        scripts: The action lists that are being carried out.
         asked: How often each request was made of a model in this episode.
         log: Decision records that nobody has collected yet.
     """
@@ -135,6 +140,8 @@ class Mind:
     persona: PersonaCard
     walker: Walker
     memory: Memory
+    scoped: bool = True
+    acts_on_words: bool = False
     route: Route = Route.LAWFUL
     may_break: int = 0
     takes: bool = False
@@ -142,6 +149,7 @@ class Mind:
     gate_open: bool = True
     sanctioned: bool = False
     knows_threshold: bool = False
+    scripts: dict[RuleSet, Script] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
     log: list[dict[str, Any]] = field(default_factory=list)
     _cues: CueSignature = ()
@@ -245,11 +253,14 @@ class Mind:
     def settle(self, verdicts: dict[RuleSet, Verdict], *, escaping: bool) -> None:
         """Sets the way of the tick from its verdicts.
 
+        Without scope one verdict to violate frees the person of every rule, until the next ones.
+
         Args:
             verdicts: The tick's verdicts; the last way is kept without any while escaping.
             escaping: Whether the safe zone is the goal that counts.
         """
         route = self.route if escaping else Route.LAWFUL
+        still_free = escaping and not verdicts and self.may_break == ALL_RULES
         relevant = verdicts.get(RuleSet.RELEVANT)
         unrelated = verdicts.get(RuleSet.UNRELATED)
         if relevant is not None:
@@ -270,3 +281,5 @@ class Mind:
                 self.may_break |= rule_bits(verdict.rules)
         else:
             self.may_break &= TRIGGER_RELEVANT
+        if not self.scoped and (targeted or still_free):
+            self.route, self.may_break, self.takes = Route.UNRESTRICTED, ALL_RULES, True

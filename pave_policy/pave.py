@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pave_policy.acting.script import script_of
 from pave_policy.assessment import Case, assess
 from pave_policy.backbone import (
     Backbone,
@@ -25,15 +26,24 @@ from pave_policy.journal import Record, Task, record
 from pave_policy.memory import Memory, warm_up
 from pave_policy.mind import Acted, Mind, Question, situation_of
 from pave_policy.outcome import Failure
-from pave_policy.perception import Heard, perceive
+from pave_policy.perception import NOBODY, Heard, perceive, without_officers
 from pave_policy.reasoning import ReasoningPolicy, Work
-from pave_policy.records import Assessment, RuleSet, Verdict
-from pave_policy.settings import PaveSettings, Perception
+from pave_policy.records import Assessment, GateMode, RuleSet, Verdict
+from pave_policy.settings import (
+    AuthorityMode,
+    Executor,
+    GateScope,
+    Guard,
+    LegitimacyInputs,
+    PaveSettings,
+    Perception,
+)
 from pave_policy.verdict import comply_without_model, enforce, gate_is_open, give_verdict
 from pave_policy.walking import walkers_of
+from voville_env.core.codes import SignalState
 from voville_env.errors import LifecycleError
-from voville_env.observation import Context
-from voville_env.policy import Actions, Briefing, Observations
+from voville_env.observation import Context, Observation
+from voville_env.policy import Actions, Briefing, Observations, PersonaCard
 
 Told = tuple[int, int, str]
 """Day, tick and words of an act as others saw it."""
@@ -66,6 +76,7 @@ class PavePolicy(ReasoningPolicy):
         self._minds: dict[str, Mind] = {}
         self._told: dict[str, deque[Told]] = {}
         self._steps_per_tick = 4
+        self._ticks_per_day = 1000
 
     def settings(self) -> dict[str, Any]:
         """What identifies the policy.
@@ -85,8 +96,15 @@ class PavePolicy(ReasoningPolicy):
         walkers = walkers_of(briefing)
         roads = warm_up(briefing.town)
         self._steps_per_tick = briefing.steps_per_tick
+        self._ticks_per_day = briefing.ticks_per_day
         self._minds = {
-            agent: Mind(persona, walkers[agent], Memory(roads))
+            agent: Mind(
+                self._with_threshold(persona),
+                walkers[agent],
+                Memory(roads),
+                scoped=self.options.scoped,
+                acts_on_words=self.options.emulation_executor is Executor.LLM,
+            )
             for agent, persona in briefing.personas.items()
         }
         # The last two, so that what is told in a tick does not depend on who is asked first.
@@ -97,12 +115,18 @@ class PavePolicy(ReasoningPolicy):
                 for text in roads
             ]
 
+    def _with_threshold(self, persona: PersonaCard) -> PersonaCard:
+        shared = self.options.threshold
+        return persona if shared is None else replace(persona, legitimacy_threshold=shared)
+
     def observe(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Notes sanctions, which become part of an outcome.
 
         Args:
             events: Public events of a tick.
         """
+        if not self.options.sees_officers:
+            return
         for event in events:
             if event.get("type") == "sanction" and event.get("agent") in self._minds:
                 self._minds[event["agent"]].sanctioned = True
@@ -131,8 +155,9 @@ class PavePolicy(ReasoningPolicy):
             One action an agent.
         """
         minds = self._minds
+        seen = self._as_perceived(glances)
         return {
-            agent: int(steer(minds[agent], glances[agent])) if agent in glances else 0
+            agent: int(steer(minds[agent], seen[agent])) if agent in seen else 0
             for agent in observations
         }
 
@@ -155,23 +180,37 @@ class PavePolicy(ReasoningPolicy):
                 f"{self.name} was told nothing of {', '.join(unknown)}: "
                 "call policy.reset(env.briefing()) before the first act()"
             )
-        for agent, glance in glances.items():
+        for agent, glance in self._as_perceived(glances).items():
             if glance.own.step != 0:
                 continue
             mind = self._minds[agent]
-            questions = mind.questions(glance, observations[agent])
+            own = glance.own
+            mind.memory.now = (own.day - 1) * self._ticks_per_day + own.tick
+            observation = self._observation(observations[agent])
+            questions = mind.questions(glance, observation)
             passed = mind.note_authority(glance)
             acted = mind.take_acted()
-            elicits = self.options.elicit_threshold and not mind.knows_threshold
-            if questions or acted or elicits:
+            if questions or acted or self._elicits(mind):
                 heard = self._heard(agent, glances) if self.options.peer_text else {}
-                task = Task(agent, mind, glance, observations[agent], passed, heard)
+                task = Task(agent, mind, glance, observation, passed, heard)
                 works.append(self._deliberate(task, questions, acted))
             if not acted:
                 mind.sanctioned = False
             if not questions:
                 mind.settle({}, escaping=bool(glance.own.escaping))
         return works
+
+    def _as_perceived(self, glances: Mapping[str, Glance]) -> Mapping[str, Glance]:
+        if self.options.sees_officers:
+            return glances
+        return {agent: glance._replace(officer=NOBODY) for agent, glance in glances.items()}
+
+    def _observation(self, observation: Observation) -> Observation:
+        return observation if self.options.sees_officers else without_officers(observation)
+
+    def _elicits(self, mind: Mind) -> bool:
+        asks = self.options.elicit_threshold and self.options.threshold is None
+        return asks and not mind.knows_threshold
 
     def _heard(self, agent: str, glances: Mapping[str, Glance]) -> Heard:
         """What is told of the others' acts in earlier ticks, by their offset from one person."""
@@ -199,7 +238,7 @@ class PavePolicy(ReasoningPolicy):
     async def _deliberate(self, task: Task, questions: list[Question], acted: list[Acted]) -> None:
         """One person's tick: what came of the last verdicts, then the new ones."""
         mind = task.mind
-        if self.options.elicit_threshold and not mind.knows_threshold:
+        if self._elicits(mind):
             await self._elicit(task)
         notes = [self._note_outcome(task, item) for item in acted]
         for text, log in await run_all(notes, side_by_side=self.backbone.concurrent):
@@ -237,16 +276,24 @@ class PavePolicy(ReasoningPolicy):
         self, task: Task, question: Question, context: Context, failure: Failure | None
     ) -> tuple[Verdict, list[Record]]:
         """Assessment, verdict and plan for one question, and the records of it."""
-        persona, desk = task.mind.persona, self._desk(task, question.rule_set)
+        desk, options = self._desk(task, question.rule_set), self.options
         case = Case(
-            context, persona, question.rules, self._steps_per_tick, question.ahead, task.passed
+            context=context,
+            persona=task.mind.persona,
+            rules=question.rules,
+            steps_per_tick=self._steps_per_tick,
+            ahead=question.ahead,
+            passage_granted=task.passed,
+            p_emp_share=options.p_emp_semantics,
+            route_aware=options.legitimacy_inputs is LegitimacyInputs.ROUTE_AWARE,
+            orders_bind=options.authority_mode is AuthorityMode.HARD,
         )
         outcome = await assess(desk, case)
         if outcome.value is None:
             verdict = comply_without_model(case, outcome.failure or Failure.MALFORMED)
             records = await self._carry_out(task, question, case, verdict, desk)
             return verdict, [*desk.take_records(), *records]
-        assessed = task.assessment_record(question, outcome.value, failure)
+        assessed = task.assessment_record(question, outcome.value, failure, options.p_emp_semantics)
         verdict, records = await self._judge(task, question, case, outcome.value, desk)
         return verdict, [*desk.take_records(), assessed, *records]
 
@@ -254,31 +301,40 @@ class PavePolicy(ReasoningPolicy):
         self, task: Task, question: Question, case: Case, assessment: Assessment, desk: Backbone
     ) -> tuple[Verdict, list[Record]]:
         """The verdict on an assessed case: reused in an unchanged situation, fresh otherwise."""
-        mind, gate = task.mind, self.options.gate
+        mind, gate, guard = task.mind, self._gate_in(case.context), self.options.oscillation_guard
         is_open = gate_is_open(assessment.legitimacy, case.persona.legitimacy_threshold, gate)
         situation = situation_of(question, case.context, assessment, gate_open=is_open)
-        if self.options.oscillation_guard and (
-            earlier := mind.reusable(question.rule_set, situation)
-        ):
+        earlier = mind.reusable(question.rule_set, situation)
+        if guard is Guard.HYSTERESIS and earlier is not None:
             said = Opinion(earlier.said, earlier.justification, earlier.confidence)
             verdict = enforce(said, case, assessment, gate)
             return verdict, [task.verdict_record(question, verdict)]
-        prior = mind.memory.reasons(situation)
+        prior = () if guard is Guard.OFF else mind.memory.reasons(situation)
         verdict = await give_verdict(desk, case, assessment, gate, prior)
         mind.remember(question.rule_set, situation, verdict)
         return verdict, await self._carry_out(task, question, case, verdict, desk)
+
+    def _gate_in(self, context: Context) -> GateMode:
+        """Who keeps the gate here: nobody away from signals, where its scope is their zone."""
+        zoned = self.options.gate_scope is GateScope.ZONE
+        return GateMode.OFF if zoned and context.signal is SignalState.NONE else self.options.gate
 
     async def _carry_out(
         self, task: Task, question: Question, case: Case, verdict: Verdict, desk: Backbone
     ) -> list[Record]:
         """The plan of a fresh verdict, and the records of both."""
-        plan, failure = await emulate(desk, verdict, case.context, case.persona)
-        context = case.context
-        task.mind.expect_outcome(
-            Acted(question.rule_set, verdict, plan, context.position, context.day)
+        mind, context = task.mind, case.context
+        plan, failure = await emulate(
+            desk, verdict, context, case.persona, scoped=self.options.scoped
         )
+        mind.expect_outcome(Acted(question.rule_set, verdict, plan, context.position, context.day))
+        script = None
+        if mind.acts_on_words:
+            when = (task.glance.own.day, task.glance.own.tick)
+            script = script_of(plan.actions, when, self._steps_per_tick)
+            mind.scripts[question.rule_set] = script
         return [
-            task.verdict_record(question, verdict, plan, failure),
+            task.verdict_record(question, verdict, plan, failure, script),
             task.memory_record("justification", verdict.justification, None),
         ]
 

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from pave_policy.backbone import Backbone, PerceptionRequest
+from pave_policy.glance import Officer
 from pave_policy.outcome import Failure
+from voville_env.core.codes import NONE, Instruction
 from voville_env.observation import Context, Observation, to_context
 from voville_env.policy import PersonaCard
 
+NOBODY = Officer(
+    present=0,
+    distance=NONE,
+    dx=0,
+    dy=0,
+    instruction=Instruction.NONE,
+    officer=NONE,
+    direction=NONE,
+    ticks_left=0,
+)
+"""The `authority` row of who perceives no officer."""
 Heard = Mapping[tuple[int, int], str]
 """What is told of the people nearby, by their offset in tiles."""
+
+
+def without_officers(observation: Observation) -> Observation:
+    """An observation as if no officer were in sight and nothing ordered.
+
+    Args:
+        observation: What reaches the person.
+
+    Returns:
+        The same with an empty `authority` row.
+    """
+    row = np.array(NOBODY, dtype=observation["authority"].dtype)
+    return {**observation, "authority": row}
 
 
 async def perceive(

@@ -21,6 +21,13 @@ class GateMode(StrEnum):
     OFF = "off"
 
 
+class PeerShare(StrEnum):
+    """Whose share of the people observed the empirical expectation is (requirement C-39)."""
+
+    COMPLIANCE = "compliance"
+    VIOLATION = "violation"
+
+
 class RuleSet(StrEnum):
     """The two sets of rules that a tick's verdicts are about."""
 
@@ -44,7 +51,8 @@ class Assessment(_Record):
 
     Attributes:
         risk: Perceived risk of being detected and sanctioned.
-        p_emp: Share of the observed people who keep the rule; 50 without observations.
+        p_emp: Share of the observed people who keep the rule, or who break it where that is asked
+            for; 50 without observations.
         n_observed: People whose conduct bears on the rules.
         n_complying: Those of them who keep the rule.
         p_norm: How strongly others are believed to think that one ought to keep the rule.

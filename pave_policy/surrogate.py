@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any, Self
 
 from pave_policy.backbone import (
     ActionRequest,
-    Backbone,
     BenefitRequest,
     EmpiricalRequest,
     LegitimacyRequest,
@@ -30,80 +30,19 @@ from pave_policy.backbone import (
     ThresholdRequest,
     VerdictRequest,
 )
-from pave_policy.constants import Source
+from pave_policy.calibration import PeerEstimator, RiskModel, SurrogateSettings
 from pave_policy.emulation import template_actions, template_note
+from pave_policy.generative.surrogate import GenerativeSurrogate
 from pave_policy.outcome import Outcome
 from pave_policy.phrases import listed
-from pave_policy.records import Assessment, GateMode, OutcomeNote, TimedAction
+from pave_policy.records import Assessment, GateMode, OutcomeNote, PeerShare, TimedAction
 from pave_policy.site import Site
+from pave_policy.verdict import ORDERS
 from voville_env.core.codes import CueType, Decision, Instruction
 from voville_env.observation import Context, Cue
 
-ORDERS = (Instruction.HOLD, Instruction.REDIRECT)
-"""Instructions that forbid going on as before."""
-Curve = tuple[tuple[int, int], ...]
-_D2_CURVE = "ours: exponential through the distances and risks of D.2"
-_BALANCE = "ours: directions from C.3; no printed value constrains it"
 
-
-@dataclass(frozen=True)
-class SurrogateSettings:
-    """Every number that the surrogate uses, with its source; `fitted` marks those fitted.
-
-    Attributes:
-        risk_amplitude: Risk at distance 0 before the cap.
-        risk_length: Tiles over which risk falls by a factor of e.
-        risk_cap: Largest risk from distance alone.
-        risk_alone: Risk with no officer in sight.
-        risk_after_pass: Factor once the officer in sight has let the person pass.
-        risk_under_order: Least risk while an order to hold or to turn back is in force.
-        risk_veto: Risk from which on an open gate still leads to complying.
-        legitimacy_curve: `(tiles, legitimacy)` by distance to a fire, straight lines in between.
-        legitimacy_far: Legitimacy under a fire farther away than the curve reaches.
-        legitimacy_late: Legitimacy under time pressure.
-        legitimacy_calm: Legitimacy otherwise.
-        legitimacy_cap: Most that it can be where a violation is needless or out of proportion.
-        norm_descriptive: Taken off for a rule that only says what people do.
-        norm_hazard: Taken off while a hazard is perceived.
-        norm_unknown: Normative expectation for a rule that the person does not hold.
-        benefit_calm: Benefit in routine conditions.
-        benefit_late: Benefit under time pressure.
-        benefit_hazard: Least benefit under a hazard; its severity where that is more.
-        weight_norm: Weight of the normative expectation against the benefit.
-        weight_peers: Weight of the peers' conduct against the benefit.
-    """
-
-    risk_amplitude: Annotated[float, Source(_D2_CURVE)] = 106.0
-    risk_length: Annotated[float, Source(_D2_CURVE)] = 10.7
-    risk_cap: Annotated[int, Source("C.2: upper end of the nearest band")] = 95
-    risk_alone: Annotated[int, Source("C.2: in the band without authority, 5 to 15")] = 13
-    risk_after_pass: Annotated[float, Source("ours: D.2 after the officer waves on")] = 2 / 3
-    risk_under_order: Annotated[int, Source("D.2: risk under the order to hold")] = 88
-    risk_veto: Annotated[int, Source("ours: D.2 complies at 73 and does not at 60")] = 65
-    legitimacy_curve: Annotated[Curve, Source("C.2 at the fire, then D.1", fitted=True)] = (
-        (0, 92),
-        (2, 91),
-        (3, 90),
-        (8, 81),
-        (12, 68),
-        (15, 42),
-        (18, 24),
-    )
-    legitimacy_far: Annotated[int, Source("C.2: example of a distant fire", fitted=True)] = 18
-    legitimacy_late: Annotated[int, Source("D.3 and C.2: rows under haste", fitted=True)] = 13
-    legitimacy_calm: Annotated[int, Source("D.1 and C.5: rows without a threat", fitted=True)] = 8
-    legitimacy_cap: Annotated[int, Source("C.2: upper end of the convenience band")] = 30
-    norm_descriptive: Annotated[int, Source("ours: C.2 puts injunctive entries higher")] = 15
-    norm_hazard: Annotated[int, Source("ours: others make allowances in a hazard")] = 20
-    norm_unknown: Annotated[int, Source("ours: no entry, no information")] = 50
-    benefit_calm: Annotated[int, Source("C.2: in the routine band, 5 to 20")] = 12
-    benefit_late: Annotated[int, Source("ours: above routine, below a hazard")] = 40
-    benefit_hazard: Annotated[int, Source("ours: necessity outweighs a personal rule")] = 60
-    weight_norm: Annotated[float, Source(_BALANCE)] = 0.5
-    weight_peers: Annotated[float, Source(_BALANCE)] = 0.5
-
-
-class Surrogate:
+class Surrogate(GenerativeSurrogate):
     """Answers every operation in closed form; deterministic."""
 
     name = "surrogate"
@@ -123,21 +62,37 @@ class Surrogate:
         Returns:
             Its name and every constant.
         """
-        constants = asdict(self.constants)
-        constants["legitimacy_curve"] = [list(point) for point in self.constants.legitimacy_curve]
-        return {"name": self.name, "constants": constants}
+        return {"name": self.name, "constants": self.constants.described()}
 
-    def at(self, site: Site, asked: Counter[str]) -> Backbone:
-        """The same everywhere.
+    def adjusted(self, **changes: object) -> Self:
+        """The same with some constants changed.
 
         Args:
-            site: Not used.
-            asked: Not used.
+            **changes: Constants by name.
 
         Returns:
-            Itself.
+            A copy.
+
+        Raises:
+            InvalidValueError: If a value is not allowed.
         """
-        return self
+        other = copy(self)
+        other.constants = replace(self.constants, **changes)  # type: ignore[arg-type]
+        return other
+
+    def at(self, site: Site, asked: Counter[str]) -> Self:
+        """The same for one place in a run, whose seed the generative agent's numbers depend on.
+
+        Args:
+            site: Where.
+            asked: Not used: a question has one answer.
+
+        Returns:
+            A copy.
+        """
+        here = copy(self)
+        here.site = site
+        return here
 
     def take_records(self) -> list[dict[str, Any]]:
         """Nothing: no model is called.
@@ -170,7 +125,7 @@ class Surrogate:
         return Outcome(request.context)
 
     async def assess_risk(self, request: RiskRequest) -> Outcome[Score]:
-        """Falls exponentially with the distance to the nearest officer.
+        """Falls with the distance to the nearest officer.
 
         Args:
             request: The context.
@@ -183,7 +138,7 @@ class Surrogate:
         if away is None:
             value, reason = float(c.risk_alone), "No officer is in sight."
         else:
-            value = min(c.risk_cap, c.risk_amplitude * math.exp(-away / c.risk_length))
+            value = self._near_officer(away)
             reason = f"An officer stands {away} tiles away."
         if context.instruction in ORDERS:
             value = max(value, c.risk_under_order)
@@ -193,22 +148,33 @@ class Surrogate:
             reason += " That officer has waved people through."
         return Outcome(Score(_clip(value), reason))
 
+    def _near_officer(self, away: int) -> float:
+        c = self.constants
+        if c.risk_model is RiskModel.EXPONENTIAL:
+            return min(c.risk_cap, c.risk_amplitude * math.exp(-away / c.risk_length))
+        return next((risk for edge, risk in c.risk_bands if away <= edge), c.risk_beyond)
+
     async def assess_empirical(self, request: EmpiricalRequest) -> Outcome[PeerScore]:
-        """Rule of succession over the people whose conduct bears on the rules.
+        """The share among the people whose conduct bears on the rules.
 
         Args:
-            request: The people in view.
+            request: The people in view, and whose share is asked for.
 
         Returns:
-            The share that complies; 50 without any.
+            The share; 50 without any.
         """
         seen = [
             peer.followed
             for peer in request.peers
             if peer.rule in request.rules and peer.followed is not None
         ]
-        value = _clip(100 * (sum(seen) + 1) / (len(seen) + 2))
-        return Outcome(PeerScore(value, len(seen), sum(seen)))
+        complies = request.p_emp_share is PeerShare.COMPLIANCE
+        counted = sum(followed is complies for followed in seen)
+        if self.constants.p_emp_estimator is PeerEstimator.SUCCESSION or not seen:
+            value = 100 * (counted + 1) / (len(seen) + 2)
+        else:
+            value = 100 * counted / len(seen)
+        return Outcome(PeerScore(_clip(value), len(seen), sum(seen)))
 
     async def assess_normative(self, request: NormativeRequest) -> Outcome[Score]:
         """The strongest personal rule in question, less in an acute hazard.
@@ -307,10 +273,12 @@ class Surrogate:
                 f"{listed(request.rules)}: it is below the threshold of {request.threshold}."
             )
             return _opinion(Decision.COMPLY, text + _officer(request), gap)
-        if a.risk >= c.risk_veto:
+        if c.risk_veto and a.risk >= c.risk_veto:
             text = f"The risk of {a.risk} weighs more than the benefit of {a.benefit}."
             return _opinion(Decision.COMPLY, text + _officer(request), a.risk - 50)
-        balance = a.benefit - c.weight_norm * a.p_norm + c.weight_peers * (c.norm_unknown - a.p_emp)
+        sign = -1 if request.p_emp_share is PeerShare.VIOLATION else 1
+        peers = sign * (c.norm_unknown - a.p_emp)
+        balance = a.benefit - c.weight_norm * a.p_norm + c.weight_peers * peers
         if balance > 0:
             return _opinion(Decision.VIOLATE, _violation_text(request), balance)
         text = (
@@ -328,7 +296,7 @@ class Surrogate:
         Returns:
             Two entries of five seconds.
         """
-        return Outcome(template_actions(request.verdict, request.context))
+        return Outcome(template_actions(request))
 
     async def propagate_outcome(self, request: OutcomeRequest) -> Outcome[OutcomeNote]:
         """A plain observer's note.

@@ -1,7 +1,8 @@
 """Verdict, the third PAVE module: comply or violate, behind the legitimacy gate (section 3.3).
 
 The gate is kept here, after the model has spoken, so that no output of a model can get round it. A
-model that says violate below the threshold is counted before it is overruled.
+model that says violate below the threshold is counted before it is overruled. Where orders bind, an
+order in force is kept in the same way.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 from pave_policy.assessment import Case
 from pave_policy.backbone import Backbone, Opinion, VerdictRequest
 from pave_policy.outcome import Failure
+from pave_policy.phrases import listed
 from pave_policy.records import Assessment, GateMode, Verdict
-from voville_env.core.codes import Decision
+from voville_env.core.codes import Decision, Instruction
+
+ORDERS = (Instruction.HOLD, Instruction.REDIRECT)
+"""Instructions that forbid going on as before."""
 
 
 def gate_is_open(legitimacy: int, threshold: int, gate: GateMode) -> bool:
@@ -37,7 +42,8 @@ def enforce(opinion: Opinion, case: Case, assessment: Assessment, gate: GateMode
         gate: Who keeps the gate.
 
     Returns:
-        The verdict; comply wherever the gate is kept by code and closed.
+        The verdict; comply wherever the gate is kept by code and closed, and under an order that
+        binds.
     """
     threshold = case.persona.legitimacy_threshold
     is_open = gate_is_open(assessment.legitimacy, threshold, gate)
@@ -48,6 +54,13 @@ def enforce(opinion: Opinion, case: Case, assessment: Assessment, gate: GateMode
         justification = (
             f"The legitimacy of {assessment.legitimacy} was insufficient: it is below the "
             f"threshold of {threshold}. The rule is kept whatever else speaks for breaking it."
+        )
+    order = case.context.instruction
+    if case.orders_bind and order in ORDERS and decision is Decision.VIOLATE:
+        decision = Decision.COMPLY
+        justification = (
+            f"The officer's instruction to {order.name.lower()} is in force and binds, whatever "
+            f"speaks for breaking {listed(case.rules)}."
         )
     return Verdict(
         rules=case.rules,
@@ -118,6 +131,7 @@ async def give_verdict(
             direction=case.context.instruction_direction,
             passage_granted=case.passage_granted,
             prior_justifications=prior_justifications,
+            p_emp_share=case.p_emp_share,
         )
     )
     outcome.conduct("GenerateVerdict")

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pave_policy.background import wait_for
-from pave_policy.conditions import condition, pave
+from pave_policy.conditions import Condition, pave
 from pave_policy.llm.chat import Chat, make_chat
 from pave_policy.llm.prompts import OPERATIONS
 from pave_policy.llm.sample_requests import sample_requests
 from pave_policy.outcome import Outcome
 from pave_policy.pave import PavePolicy
 from pave_policy.records import GateMode
+from pave_policy.settings import PaveSettings
 from pave_policy.site import Site
 from pave_policy.testing import Answerer, StubReply, StubRequest, StubServer
 from pave_policy.testing.exchange import operation_of
@@ -130,7 +131,7 @@ def at_the_light(
     backbone: Chat, gate: GateMode = GateMode.CODE, **options: Any
 ) -> Iterator[PavePolicy]:
     """A policy at the start of an episode, whose connections are closed in the end."""
-    policy = condition("pave", gate, backbone, **options)
+    policy = Condition("pave", PaveSettings(gate=gate))(backbone, **options)
     policy.reset(moments()[0])
     try:
         yield policy

@@ -44,11 +44,18 @@ VALID: dict[str, dict[str, Any]] = {
         "observed_outcome": "Nobody objects.",
         "rule_followed": False,
     },
+    "rate_importance": {"importance": 10},
+    "plan_day": {"plan": [{"activity": "Read.", "until": 1}, {"activity": "Eat.", "until": 9}]},
+    "decompose_plan": {"parts": [{"activity": "Read.", "until": 1}]},
+    "ask_focal_points": {"questions": ["Who?", "What?", "Why?"]},
+    "draw_insights": {"insights": [{"insight": "They hurry.", "evidence": [1, 3]}]},
+    "react": {"reaction": "wait", "reason": "It burns."},
 }
 RANGES = {
     **dict.fromkeys(("threshold", "risk", "p_emp", "p_norm", "benefit", "legitimacy"), (1, 100)),
     **dict.fromkeys(("n_observed", "n_complying", "authority_distance_tiles"), (0, 10_000)),
     **{"severity": (1, 100), "distance_tiles": (0, 10_000), "confidence": (0, 100)},
+    **{"importance": (1, 10), "until": (1, 10_000)},
 }
 NO_LISTS: tuple[Any, ...] = ("none", 5, None, {})
 # However slow the machine is.
@@ -102,7 +109,7 @@ def scored(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 def read(shape: Shape) -> Answer | tuple[TimedAction, ...]:
     if shape.operation == "emulate_action":
         return read_actions(shape.text)
-    return read_answer(shape.text, shape.operation, shape.examples)
+    return read_answer(shape.text, shape.operation, shape.examples, shape.asked)
 
 
 def refusal(text: str, operation: str = "assess_risk", **options: Any) -> str:
@@ -125,7 +132,9 @@ def check_message(error: Exception) -> None:
 def check_values(data: dict[str, Any]) -> None:
     """Checks what an answer holds against the table above, apart from the code that reads it."""
     for key, value in data.items():
-        if key in RANGES and value is not None:
+        if key == "evidence":
+            assert value and all(type(number) is int and number >= 1 for number in value)
+        elif key in RANGES and value is not None:
             low, high = RANGES[key]
             assert type(value) is int and low <= value <= high, key
         elif isinstance(value, str):
@@ -189,7 +198,8 @@ def test_each_operation_reads_its_own_answer(operation: str) -> None:
     assert answer == ANSWERS[operation](**VALID[operation])
     for key in VALID[operation]:
         rest = {name: value for name, value in VALID[operation].items() if name != key}
-        assert refusal(json.dumps(rest), operation) == f"{key} is missing"
+        missing = f"{key} is missing" if rest else f"no JSON object with the key {key}"
+        assert refusal(json.dumps(rest), operation) == missing
 
 
 def test_an_unknown_operation_is_named_with_the_nearest() -> None:

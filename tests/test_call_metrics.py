@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from log_builder import LogBuilder
 
 from pave_policy.backbone import Backbone
+from pave_policy.generative.requests import GenerativeBackbone
 from pave_policy.outcome import Failure
 from voville_env.events import LogError
 from voville_env.metrics import BY_KEY, METRICS, load_episode, metrics_of
@@ -32,11 +33,13 @@ def value(log: LogBuilder, key: str) -> float | None:
 
 
 def test_the_names_are_those_that_the_policy_writes() -> None:
-    from pave_policy.llm.chat import FALLBACKS
+    from pave_policy.llm.operations import FALLBACKS
 
     unusable = {failure.value for failure in Failure if not failure.is_infrastructure}
     assert {"valid", *unusable} == set(Answer)
-    asked = {name for name in vars(Backbone) if name in set(Operation)}
+    asked = {name for kind in (Backbone, GenerativeBackbone) for name in vars(kind)} & set(
+        Operation
+    )
     assert asked == set(FALLBACKS) == set(Operation)
     assert set(FALLBACKS.values()) == set(Fallback)
 

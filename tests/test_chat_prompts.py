@@ -26,10 +26,11 @@ from chat_kit import (
 )
 from endpoint_kit import no_pauses
 
+from pave_policy.llm.operations import GENERATIVE_OPERATIONS
 from pave_policy.llm.prompts import OPERATIONS, load_templates
 from pave_policy.llm.settings import ChatSettings
 from pave_policy.outcome import Failure, Outcome
-from pave_policy.records import GateMode
+from pave_policy.records import GateMode, PeerShare
 from pave_policy.testing import (
     Answerer,
     StubReply,
@@ -181,14 +182,17 @@ def test_leaks_are_in_the_report(tmp_path: Path) -> None:
 
 
 def ask_all(url: str, **options: Any) -> dict[str, Outcome[Any]]:
-    """The ten operations one after another, with everything that their prompts may show."""
+    """All operations one after another, with everything that their prompts may show."""
     more: dict[str, dict[str, Any]] = {
         "assess_risk": {"passage_granted": True},
+        "assess_empirical": {"p_emp_share": PeerShare.VIOLATION},
         "generate_verdict": {
             "instruction": Instruction.REDIRECT,
             "direction": Direction.E,
             "prior_justifications": ("It was as red as this.",),
+            "p_emp_share": PeerShare.VIOLATION,
         },
+        "emulate_action": {"scoped": False},
     }
 
     async def run() -> dict[str, Outcome[Any]]:
@@ -208,7 +212,7 @@ def test_the_papers_inputs_and_limits_reach_the_requests() -> None:
     with StubServer() as server:
         ask_all(server.url)
         ask_all(server.url, paper_inputs=True, paper_token_limits=True)
-        ours, papers = server.requests[:10], server.requests[10:]
+        ours, papers = server.requests[: len(OPERATIONS)], server.requests[len(OPERATIONS) :]
     for operation, first, second in zip(OPERATIONS, ours, papers, strict=True):
         template = load_templates()[operation]
         assert first.body["max_tokens"] == template.max_tokens
@@ -216,7 +220,11 @@ def test_the_papers_inputs_and_limits_reach_the_requests() -> None:
         for name in template.optional_inputs:
             shown = "LEGITIMACY THRESHOLD" if name == "threshold" else f"<{name}>"
             assert shown in first.prompt
-            assert (shown in second.prompt) is (name == "threshold")
+            is_kept = (
+                name in {"threshold", "p_emp_share", "freedom"}
+                or operation in GENERATIVE_OPERATIONS
+            )
+            assert (shown in second.prompt) is is_kept
     assert "towards the east" in ours[7].prompt
 
 
@@ -287,4 +295,5 @@ def test_no_option_goes_untested() -> None:
     here |= {"variant", "paper_inputs", "paper_token_limits", "json_mode", "seed"}
     in_test_transport = {"base_url", "model", "api_key_env", "api_key_file", "headers"}
     in_test_transport |= {"temperature", "top_p", "extra_body"}
-    assert here | in_test_transport == set(ChatSettings.model_fields)
+    in_test_embeddings = {"embedding_model"}
+    assert here | in_test_transport | in_test_embeddings == set(ChatSettings.model_fields)

@@ -59,7 +59,7 @@ def test_a_policy_from_a_file_reaches_the_table(folder: Path) -> None:
     args = ("--policy", "hasty:Hasty", "--scenario", "jaywalk", "--seeds", "2", "--days", "1")
     done = voville("bench", *args, "--jobs", "2", "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "hasty:Hasty" in done.stdout
+    assert "hasty:Hasty" in done.stdout and "of the paper beside ours" not in done.stdout
     assert "not evidence about language models" not in " ".join(done.stdout.split())
 
 
@@ -99,11 +99,17 @@ def test_all_failed_and_some_failed_have_their_own_codes(folder: Path) -> None:
     [
         (("--policy", "pavee"), ("policy", "pavee", "did you mean 'pave'")),
         (("--scenario", "fire_escpae"), ("scenario", "did you mean 'fire_escape'")),
+        (("--policy", "lawful@speed=3"), ("setting of policy 'lawful' is 'speed'",)),
+        (("--policy", "lawful@speed"), ("'lawful@speed'", "allowed: key=value")),
+        (
+            ("--scenario", "jaywalk@perception.peer_radios=3"),
+            ("jaywalk.toml with perception.peer_radios=3", "did you mean 'peer_radius'"),
+        ),
         (("--seeds", "0"), ("seeds", "allowed: 1 to 100000")),
         (("--policy", "nowhere:Thing"), ("nowhere", "cannot import")),
         (("--policy", "hasty:Hastey"), ("Hastey", "did you mean 'Hasty'")),
         (("--scenario", "missing.toml"), ("missing.toml", "no such file")),
-        (("--jobs", "0"), ("jobs", "at least 1")),
+        (("--policy", "lawful", "--jobs", "0"), ("jobs", "at least 1")),
         (("--days", "9"), ("days", "1 to 2")),
         (("--quick", "--seeds", "3"), ("seeds", "plays one")),
         (("--resume",), ("--resume needs --out",)),

@@ -27,7 +27,9 @@ from pave_policy.commands.listening import Asked, Place, find, listen
 from pave_policy.commands.prompts import prompts_app
 from pave_policy.commands.terminal import visible
 from pave_policy.llm.chat import Chat, make_chat
+from pave_policy.llm.operations import GENERATIVE_OPERATIONS
 from pave_policy.llm.prompts import OPERATIONS, load_templates
+from pave_policy.llm.rehearsal import in_writing
 from pave_policy.outcome import Outcome
 from pave_policy.site import Site
 from pave_policy.surrogate import Surrogate
@@ -45,8 +47,11 @@ app = typer.Typer()
 app.add_typer(prompts_app, name="prompts")
 app.command("explain")(explain)
 
-UNTIL = (1, 51)
-"""Of fire_escape, where the fire starts at tick 50: all ten operations are asked by then."""
+EPISODES: dict[str, tuple[str, tuple[int, int]]] = {
+    "pave": ("fire_escape", (1, 51)),
+    "vanilla": ("jaywalk", (1, 33)),
+}
+"""What each agent plays, and until when: it has asked for all of its operations by then."""
 UNUSABLE = "no idea"
 ALL_TEN: dict[str, Any] = {"perception": "llm", "elicit_threshold": True}
 KEYS = {
@@ -84,6 +89,8 @@ def one_episode(scenario: str, policy: str = "pave", **options: Any) -> Suite:
 
 def written(operation: str, value: Any) -> str:
     """A value as a model would write it."""
+    if operation in GENERATIVE_OPERATIONS:
+        return in_writing(operation, value)
     if operation == "emulate_action":
         entries = [f"{item.text} ({item.seconds}s)" for item in value]
         return "\n".join(f"{number}. {entry}" for number, entry in enumerate(entries, 1))
@@ -109,19 +116,26 @@ def replies_of_the_surrogate(suite: Suite, chat: Chat) -> dict[str, str]:
 
     for operation in OPERATIONS:
         setattr(surrogate, operation, remembering(getattr(surrogate, operation)))
-    policy = make_policy(suite, "pave", surrogate)
+    _, until = EPISODES[suite.policies[0]]
+    policy = make_policy(suite, suite.policies[0], surrogate)
     for record in player_of(Job(suite.episodes()[0], "", suite), policy).records():
-        if "tick" in record and (record["day"], record["tick"]) > UNTIL:
+        if "tick" in record and (record["day"], record["tick"]) > until:
             break
     return replies
 
 
 async def play_with(chat: Chat, suite: Suite) -> None:
-    policy = make_policy(suite, "pave", chat)
+    _, until = EPISODES[suite.policies[0]]
+    policy = make_policy(suite, suite.policies[0], chat)
     async for record in player_of(Job(suite.episodes()[0], "", suite), policy).records_async():
-        if "tick" in record and (record["day"], record["tick"]) > UNTIL:
+        if "tick" in record and (record["day"], record["tick"]) > until:
             break
     await chat.aclose()
+
+
+def suites() -> list[Suite]:
+    (pave, _), (vanilla, _) = EPISODES["pave"], EPISODES["vanilla"]
+    return [one_episode(pave, **ALL_TEN), one_episode(vanilla, "vanilla")]
 
 
 @pytest.fixture(scope="module")
@@ -129,17 +143,12 @@ def offline() -> Chat:
     return make_chat(base_url="http://127.0.0.1", model="none", offline=True)
 
 
-@pytest.fixture(scope="module")
-def heard(offline: Chat) -> list[Asked]:
-    """What the listener notes."""
-    stream = listen(one_episode("fire_escape", **ALL_TEN), offline.prompt)
-    return list(takewhile(lambda asked: asked.when <= UNTIL, stream))
+def hear(suite: Suite, chat: Chat) -> list[Asked]:
+    _, until = EPISODES[suite.policies[0]]
+    return list(takewhile(lambda asked: asked.when <= until, listen(suite, chat.prompt)))
 
 
-@pytest.fixture(scope="module")
-def sent(offline: Chat) -> list[tuple[str, str]]:
-    """What a server receives of the same episode from the real chat backbone."""
-    suite = one_episode("fire_escape", **ALL_TEN)
+def send(suite: Suite, offline: Chat) -> list[tuple[str, str]]:
     replies = replies_of_the_surrogate(suite, offline)
     with StubServer(lambda request: replies[request.prompt]) as server:
         # At a temperature no request is answered from the store.
@@ -150,6 +159,18 @@ def sent(offline: Chat) -> list[tuple[str, str]]:
             for request in server.requests
             for message in request.body["messages"]
         ]
+
+
+@pytest.fixture(scope="module")
+def heard(offline: Chat) -> list[Asked]:
+    """What the listener notes."""
+    return [asked for suite in suites() for asked in hear(suite, offline)]
+
+
+@pytest.fixture(scope="module")
+def sent(offline: Chat) -> list[tuple[str, str]]:
+    """What a server receives of the same episodes from the real chat backbone."""
+    return [message for suite in suites() for message in send(suite, offline)]
 
 
 def test_every_text_is_the_one_that_is_sent(
@@ -163,12 +184,13 @@ def test_every_text_is_the_one_that_is_sent(
 def test_show_prints_what_is_sent_and_nothing_else(
     operation: str, heard: list[Asked], sent: list[tuple[str, str]]
 ) -> None:
-    last = [asked for asked in heard if asked.operation == operation][-1]
+    mine = [asked for asked in heard if asked.operation == operation]
+    last = next(asked for asked in mine if asked.site == mine[-1].site)
     day, tick = (str(part) for part in last.when)
     args = ["--agent", last.site.agent, "--day", day, "--tick", tick]
     if last.site.rule_set is not None:
         args += ["--rule-set", last.site.rule_set]
-    out, err = run("prompts", "show", operation, "--scenario", "fire_escape", *args)
+    out, err = run("prompts", "show", operation, "--scenario", last.site.scenario, *args)
     assert out.decode() == last.text
     assert (operation, out.decode()) in sent
     template = load_templates()[operation]
@@ -216,6 +238,14 @@ def test_the_policy_and_its_options_shape_the_prompt() -> None:
     assert b"<route_alternatives>" not in run(*args, "--paper-inputs")[0]
 
 
+def test_what_is_asked_several_times_in_a_place_is_said_to_be() -> None:
+    place = ("prompts", "show", "DrawInsights", "--scenario", "jaywalk", "--tick", "33")
+    assert "it is asked 3 times there; this is the first" in run(*place)[1]
+    shown = run_json(*place)
+    assert (shown["times"], shown["also_about"], shown["figure"]) == (3, [], None)
+    assert (shown["asked_by"], shown["agent"]) == ("generative", "CC")
+
+
 def asked(agent: str, tick: int, rule_set: str = "trigger_relevant", day: int = 1) -> Asked:
     site = Site(agent=agent, day=day, tick=tick, rule_set=rule_set)
     return Asked(site, "assess_risk", f"{agent} {day} {tick} {rule_set}")
@@ -258,7 +288,9 @@ def test_the_place_is_found_or_its_neighbours(
 def test_list_names_all_that_matters() -> None:
     rows = run_json("prompts", "list")
     templates = load_templates()
-    assert [row["figure"] for row in rows] == [f"C{number}" for number in range(10)]
+    figures = [f"C{number}" for number in range(10)]
+    assert [row["figure"] for row in rows] == [*figures, *[None] * 6]
+    assert Counter(row["asked_by"] for row in rows) == {"PAVE": 10, "generative": 6}
     assert [row["operation"] for row in rows] == list(OPERATIONS)
     for row in rows:
         template = templates[row["operation"]]
@@ -267,7 +299,9 @@ def test_list_names_all_that_matters() -> None:
         assert row["inputs"] == list(template.inputs)
     text = run("prompts", "list")[0].decode()
     for row in rows:
-        assert re.search(rf"C\d .*{row['operation']} .* {row['digest']} ", text)
+        figure = row["figure"] or "–"
+        start = f"{row['asked_by']} .* {figure} "
+        assert re.search(rf"{start}.*{row['operation']} .* {row['digest']} ", text)
     other = run_json("prompts", "list", "--variant", "reasoning")
     assert {row["max_tokens"] for row in other} == {4096}
     assert not {row["digest"] for row in rows} & {row["digest"] for row in other}
@@ -290,6 +324,7 @@ JAYWALK = ("--scenario", "jaywalk")
         ((*SHOW, "C2", *JAYWALK, "--policy", "lawful"), ("lawful", "pave-no-gate")),
         ((*SHOW, "C2", *JAYWALK, "--option", "peertext=1"), ("did you mean 'peer_text'",)),
         ((*SHOW, "C2", *JAYWALK, "--variant", "smal"), ("did you mean 'small'",)),
+        ((*SHOW, "C2", *JAYWALK, "--policy", "vanilla"), ("not asked of anybody", "vanilla")),
         (
             (*SHOW, "C2", *JAYWALK, "--agent", "KQ", "--tick", "90"),
             ("not asked of KQ", "KQ on day 1 at tick 56 and KQ on day 2 at tick"),

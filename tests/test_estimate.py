@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from pave_policy.commands.probe_run import rehearse, run_probe
 from pave_policy.llm.chat import Chat, make_chat
 from pave_policy.llm.estimate import Rate, Rates, Rehearsal, Spoken, Tally, estimate
 from pave_policy.llm.findings import rates_of, speed_of
+from pave_policy.llm.operations import GENERATIVE_OPERATIONS
 from pave_policy.llm.probing import MOST_SAMPLES, Support, Trial, Tried, samples_for
 from pave_policy.llm.prompts import OPERATIONS
 from pave_policy.llm.sample_requests import closed_gate_request, sample_requests
@@ -100,6 +102,27 @@ def test_a_run_asks_just_what_was_rehearsed(
     assert tally.asked.total() > tally.distinct.total()
 
 
+async def play(suite: Suite, chat: Chat) -> None:
+    for key in suite.episodes():
+        policy = make_policy(suite, key.policy, chat)
+        async for _ in player_of(Job(key, "", suite), policy).records_async():
+            pass
+    await chat.aclose()
+
+
+def test_the_generative_agent_is_rehearsed_as_well(stub: Start) -> None:
+    suite = replace(plan(["fire_escape"], ["vanilla"], quick=True), scenarios=("fire_escape",))
+    answers: dict[str, str] = {}
+    server = stub(counting(answers))
+    chat = make_chat(base_url=server.url, model="stub", concurrency=16)
+    answers |= answers_in(suite, chat)
+    tally = rehearse(suite, chat.options, Progress(disable=True))
+    asyncio.run(play(suite, chat))
+    assert {request.prompt for request in server.requests} == set(answers)
+    assert server.counts() == dict(tally.distinct)
+    assert set(tally.distinct) == set(GENERATIVE_OPERATIONS)
+
+
 def test_the_estimate_is_what_a_run_comes_to(stub: Start, tmp_path: Path) -> None:
     suite = plan(["jaywalk"], ["pave", "lawful"], seeds=2, days=1)
     answers: dict[str, str] = {}
@@ -164,7 +187,7 @@ def test_sample_requests_are_distinct_prompts(paper_inputs: bool) -> None:
     ]
     requests += [closed_gate_request(number) for number in range(MOST_SAMPLES)]
     prompts = [chat.prompt(request) for request in requests]
-    assert [operation for operation, _ in prompts[:10]] == list(OPERATIONS)
+    assert [operation for operation, _ in prompts[: len(OPERATIONS)]] == list(OPERATIONS)
     assert len({text for _, text in prompts}) == len(prompts)
     chat.caller.store.close()
 
@@ -177,7 +200,7 @@ def test_the_gate_is_asked_about_below_the_threshold() -> None:
 
 @pytest.mark.parametrize(
     ("samples", "concurrency", "times"),
-    [(2, 8, 2), (1, 10, 1), (1, 11, 2), (2, 64, 6), (100, 1, 100)],
+    [(2, 8, 2), (1, 16, 1), (1, 17, 2), (2, 64, 4), (100, 1, 100)],
 )
 def test_enough_is_asked_to_be_side_by_side(samples: int, concurrency: int, times: int) -> None:
     assert samples_for(samples, concurrency) == times
@@ -213,12 +236,12 @@ def test_speed_and_rates_follow_from_the_calls() -> None:
     found = trial(*calls, seconds=20.0)
     support = Support("max_tokens", True, True, True, False, 12.5, ())
     speed = speed_of(found, support)
-    assert (speed.latency_median, speed.latency_p95) == (1.5, 10.0)
-    assert speed.tokens_per_second == pytest.approx((66 + 8) / 20)
-    assert speed.calls_per_second == pytest.approx(19 / 20)
+    assert (speed.latency_median, speed.latency_p95) == (1.0, 10.0)
+    assert speed.tokens_per_second == pytest.approx((66 + 14) / 20)
+    assert speed.calls_per_second == pytest.approx(25 / 20)
     rates = rates_of(found)
     assert rates.tokens_per_character == 0.25
-    assert rates.side_by_side == pytest.approx((66 + 8) / 20)
+    assert rates.side_by_side == pytest.approx((66 + 14) / 20)
     risk = rates.operations["assess_risk"]
     assert (risk.calls, risk.completion_tokens, risk.seconds) == (1, 6, 6)
     guessed = rates_of(trial(exchange(1.0, prompt=400, sent=None, received=None), seconds=1.0))

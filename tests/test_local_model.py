@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from chat_kit import ask, chat, desk, of_type, results
 
+from pave_policy.generative.policy import VanillaPolicy
 from pave_policy.llm.chat import Chat
 from pave_policy.llm.exchange import ANSWERED, VALID
 from pave_policy.llm.prompts import OPERATIONS
@@ -30,6 +31,8 @@ from voville_env.benchmarks.suite import plan
 from voville_env.benchmarks.usage import read_usage
 from voville_env.errors import LifecycleError, MissingExtraError
 from voville_env.events import Event, read_log
+from voville_env.parallel import VovilleEnv
+from voville_env.scenario.briefing import make_briefing
 
 PATIENT = {"timeout": 900.0, "retries": 0, "concurrency": 2, "extra_body": {"n_predict": 96}}
 """No call fails, however busy the machine; a reply that leads nowhere is cut off by the server."""
@@ -221,6 +224,31 @@ def test_an_episode_is_scored_and_replayed_without_the_model(tmp_path: Path) -> 
     replayed = voville("replay", str(run))
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     assert "1 of 1 episodes came out byte for byte the same" in replayed.stdout
+
+
+@pytest.mark.local_llm
+def test_the_generative_agent_lives_through_a_few_ticks(local_model: str, tmp_path: Path) -> None:
+    scenario = tmp_path / "two_commuters.toml"
+    scenario.write_text(TWO_COMMUTERS, "utf-8")
+    env = VovilleEnv(str(scenario), window=(1, 30, 33))
+    backbone = chat(local_model, **PATIENT)
+    policy = VanillaPolicy(backbone)
+    policy.reset(make_briefing(env.world, 0))
+    observations, infos = env.reset(seed=0)
+    records: list[Event] = []
+    try:
+        while env.agents:
+            observations, *_, infos = env.step(policy.act(observations, infos))
+            records += policy.records()
+        used = backbone.usage()
+    finally:
+        backbone.close()
+    calls = [call for record in of_type(records, "llm_call") for call in record["calls"]]
+    assert "plan_day" in {call["operation"] for call in calls}
+    assert {call["outcome"] for call in calls} <= set(ANSWERED)
+    assert all(("fallback" in call) == (call["outcome"] != VALID) for call in calls)
+    assert used["total"]["completion_tokens"] > 0
+    assert {row["operation"] for row in used["operations"]} == {call["operation"] for call in calls}
 
 
 @pytest.mark.local_llm

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_builder import CAFE, LogBuilder
+from log_builder import CAFE, FIRE, LogBuilder
 
 from voville_env.core.codes import Rule
 from voville_env.events import LogError, write_lines
@@ -101,6 +101,19 @@ def test_walkthrough_d2_by_distance_to_the_officer() -> None:
     assert value(log, "vr_near").extra["authorised_ticks"] == 1
     assert counts(log, "vr_mid") == (3, 4)
     assert counts(log, "vr_far") == (2, 2)
+
+
+def test_authorised_crossings_count_where_the_name_says_so() -> None:
+    log = walkthrough_2()
+    assert counts(log, "vr_near_with_authorised") == (1, 2)
+    assert value(log, "vr_near_with_authorised").extra["authorised_ticks"] == 1
+    assert counts(log, "vr_mid_with_authorised") == (3, 4)
+    assert counts(log, "vr_far_with_authorised") == (2, 2)
+    log.row("EY", 74, R1, R1, authorised=R1, dist_officer=5)
+    log.row("EY", 76, R1, R1, authorised=R1, dist_officer=15)
+    assert counts(log, "vr_mid_with_authorised") == (4, 5)
+    assert counts(log, "vr_far_with_authorised") == (3, 3)
+    assert (counts(log, "vr_mid"), counts(log, "vr_far")) == ((3, 5), (2, 3))
 
 
 def test_distance_bands_meet_without_overlap() -> None:
@@ -272,6 +285,29 @@ def test_who_recovers_before_the_anchor_took_no_time() -> None:
     log.row("CC", 51, R1, R1)
     log.state("CC", 60, zone="park", dist_fire=20)
     assert value(log, "t_rec_radius").value == value(log, "t_rec_origin").value == 0
+
+
+def test_recovery_from_where_the_fire_is_still_felt_above_70() -> None:
+    log = walkthrough_1()  # within four tiles until tick 55, violating until tick 57
+    assert value(log, "t_rec_severity70").value == 57 - 55
+    edge = LogBuilder()
+    for tick, away in ((50, 4), (51, 5)):
+        edge.state("CC", tick, dist_fire=away)
+    edge.row("CC", 55, R1, R1)
+    assert value(edge, "t_rec_severity70").value == 56 - 51
+    mild = LogBuilder(fires=[{**FIRE, "severity": 70}])
+    mild.state("CC", 50, dist_fire=0)
+    mild.row("CC", 55, R1, R1)
+    assert value(mild, "t_rec_severity70").value == 56 - 50, "it is never felt above 70"
+
+
+def test_recovery_from_the_end_of_the_fire() -> None:
+    log = walkthrough_1()
+    assert value(log, "t_rec_extinguish").value == 0
+    log.row("CC", 160, R1, R1)
+    assert value(log, "t_rec_extinguish").value == 161 - 150
+    log.row("CC", 999, R1, R1)
+    assert value(log, "t_rec_extinguish").extra["censored"] == 1
 
 
 def test_escape_metrics() -> None:

@@ -14,12 +14,19 @@ import pytest
 import voville_env
 from pave_policy import glance
 from pave_policy.backbone import RiskRequest, Score, run_now
-from pave_policy.conditions import pave, pave_no_gate, pave_prompt_gate
+from pave_policy.conditions import (
+    pave,
+    pave_fixed_threshold,
+    pave_no_authority,
+    pave_no_gate,
+    pave_no_scope,
+    pave_prompt_gate,
+)
+from pave_policy.generative.policy import VanillaPolicy
 from pave_policy.outcome import Outcome
 from pave_policy.pave import PavePolicy
 from pave_policy.scripted import DirectPolicy, LawfulPolicy, OraclePolicy, RandomPolicy
 from pave_policy.surrogate import Surrogate
-from pave_policy.vanilla import VanillaPolicy
 from voville_env.core import fields
 from voville_env.core.codes import (
     CARRIAGEWAY,
@@ -38,6 +45,9 @@ POLICIES: dict[str, Callable[[], BasePolicy]] = {
     "pave": pave,
     "pave-prompt-gate": pave_prompt_gate,
     "pave-no-gate": pave_no_gate,
+    "pave-fixed-threshold": pave_fixed_threshold,
+    "pave-no-authority": pave_no_authority,
+    "pave-no-scope": pave_no_scope,
     "vanilla": VanillaPolicy,
     "lawful": LawfulPolicy,
     "direct": DirectPolicy,
@@ -295,8 +305,9 @@ def test_pave_writes_down_what_it_decides() -> None:
         assert all(street.name in known for street in town.streets if street.direction is not None)
 
 
-def test_the_oscillation_guard_can_be_switched_off() -> None:
-    run = play("fire_escape", pave(oscillation_guard=False), 1)
+@pytest.mark.parametrize("guard", ["memory", "off"])
+def test_the_oscillation_guard_can_be_switched_off(guard: str) -> None:
+    run = play("fire_escape", pave(oscillation_guard=guard), 1)
     assert not any(record.get("reused") for record in run.records)
 
 
@@ -305,8 +316,10 @@ def test_vanilla_rates_a_fire_low_and_acts_on_importance_alone() -> None:
     fled = False
     for seed in SEEDS:
         run = run_of("fire_escape", "vanilla", seed)
+        assert {record["type"] for record in run.records} == {"importance", "memory", "reaction"}
         for record in run.records:
-            assert record["type"] == "importance"
+            if record["type"] != "importance":
+                continue
             assert record["rescaled"] == 10 * record["score"]
             if "fire" in record["event_id"]:
                 scores.add(record["score"])

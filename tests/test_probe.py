@@ -37,8 +37,8 @@ from voville_env.cli import app
 from voville_env.errors import RunAbortedError
 
 SMALL = ("--scenario", "jaywalk", "--policy", "pave", "--days", "1", "--seeds", "1")
-QUESTIONS = 24
-"""Chat requests without a hitch: two samples of eleven questions, and two to find out the rest."""
+QUESTIONS = 36
+"""Chat requests without a hitch: two samples of 17 questions, and two to find out the rest."""
 healthy = values(decision="comply")
 
 

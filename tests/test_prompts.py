@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pave_policy.llm.operations import GENERATIVE_OPERATIONS, PAVE_OPERATIONS
 from pave_policy.llm.prompts import (
     OPERATIONS,
     PromptError,
@@ -41,6 +42,20 @@ VALUES: dict[str, Any] = {
     "peer_behaviors": ["A person waits."],
     "executed_actions": ["Wait (5s)"],
     "prior_justifications": ["Nothing was at stake."],
+    "p_emp_share": "those who break a rule",
+    "freedom": "break any other rule too",
+    "event": "A fire burns to the south.",
+    "question": "Who keeps to the signal?",
+    "doing": "bind a book",
+    "day": {"number": 2, "ends at minute": 166},
+    "part": {"activity": "walk home", "from": 90, "until": 120},
+    "situation": {"an officer is in sight": True},
+    "reactions": {"continue": "go on", "wait": "stand still"},
+    "schedule": ["from minute 90: home"],
+    "day_plan": [{"activity": "bind books", "from": 0, "until": 90}],
+    "events": [{"event": "A bell rings.", "importance": 2}],
+    "memories": ["The bell rang at noon."],
+    "statements": ["A neighbour waved."],
 }
 HOSTILE = [
     "{{ x }} {% if y %} {# z",
@@ -82,7 +97,7 @@ FACTS = {
     "generate_verdict": [
         *("below 63, decide comply", "At 63 or more the gate is open", "LEGITIMACY THRESHOLD: 63"),
         *("say in the justification that legitimacy was insufficient", "high risk: towards comply"),
-        *("high p_emp (many nearby comply): towards comply; low p_emp: towards violate",),
+        *("high p_emp (many nearby break the rules): towards violate; low p_emp: towards comply",),
         *("high p_norm: towards comply", "high benefit: towards violate", "Name two or more"),
         "an order still in force outweighs even a good reason to violate",
     ],
@@ -91,12 +106,31 @@ FACTS = {
         *("no stranger's vehicle", "breaks no shop window", "takes no parked bicycle"),
     ],
     "propagate_outcome": ["under 20 words", 'begins "A person"', "Motives, reasons and thoughts"],
+    "rate_importance": [
+        *("from 1 to 10", "- 1: everyday and purely mundane", "- 10: a turning point among people"),
+        *("end of a love affair", "admits one to a college", "life with others"),
+    ],
+    "plan_day": [
+        *("three to eight activities", "begins at minute 0", "no gap, no overlap"),
+        *("Appointments in the schedule are fixed", "the last entry ends when the day does"),
+    ],
+    "decompose_plan": [
+        *("two to six smaller ones", "The first begins when the part does", "Stay within the part"),
+        "the last entry ends when the part does",
+    ],
+    "ask_focal_points": ["three questions", "from these statements alone"],
+    "draw_insights": [
+        "one to five conclusions",
+        "by number and each once",
+        "no statement bears out",
+    ],
+    "react": ["one of the reactions listed, and no other", "from 1 to 10", "as this person would"],
 }
 INPUTS = {
     "elicit_threshold": "agent_name agent_description",
     "perceive_context": "agent_name agent_description observation",
     "assess_risk": "agent_name agent_description context relevant_rules | officer_instruction",
-    "assess_empirical": "peer_behaviors relevant_rules",
+    "assess_empirical": "peer_behaviors relevant_rules | p_emp_share",
     "assess_normative": "agent_name agent_description context personal_rules relevant_rules",
     "assess_benefit": "agent_name agent_description situational_cues relevant_rules",
     "assess_legitimacy": (
@@ -105,10 +139,18 @@ INPUTS = {
     ),
     "generate_verdict": (
         "agent_name agent_description assessment relevant_rules"
-        " | threshold officer_instruction prior_justifications"
+        " | threshold officer_instruction prior_justifications p_emp_share"
     ),
-    "emulate_action": "agent_name agent_description verdict current_plan relevant_rules",
+    "emulate_action": (
+        "agent_name agent_description verdict current_plan relevant_rules | freedom"
+    ),
     "propagate_outcome": "verdict executed_actions environment_feedback",
+    "rate_importance": "agent_name agent_description event",
+    "plan_day": "agent_name agent_description day schedule | memories",
+    "decompose_plan": "agent_name agent_description part day_plan",
+    "ask_focal_points": "agent_name agent_description statements",
+    "draw_insights": "agent_name agent_description question statements",
+    "react": "agent_name agent_description doing events situation reactions | memories",
 }
 TOKENS = {
     "elicit_threshold": (128, 128),
@@ -116,6 +158,12 @@ TOKENS = {
     "assess_legitimacy": (192, 64),
     "generate_verdict": (256, 256),
     "emulate_action": (512, 512),
+    "rate_importance": (32, 32),
+    "plan_day": (512, 512),
+    "decompose_plan": (512, 512),
+    "ask_focal_points": (192, 192),
+    "draw_insights": (384, 384),
+    "react": (96, 96),
 }
 CUE_KEYS = {"type", "distance_tiles", "severity"}
 every_operation = pytest.mark.parametrize("operation", OPERATIONS)
@@ -161,9 +209,11 @@ def edit(folder: Path, operation: str, *changes: tuple[str, str]) -> None:
     path.write_text(text, "utf-8")
 
 
-def test_there_are_ten_in_the_papers_order() -> None:
+def test_there_are_the_papers_ten_and_six_of_the_generative_agent() -> None:
     templates = load_templates()
     assert tuple(templates) == OPERATIONS == tuple(INPUTS)
+    assert (*PAVE_OPERATIONS, *GENERATIVE_OPERATIONS) == OPERATIONS
+    assert (len(PAVE_OPERATIONS), len(GENERATIVE_OPERATIONS)) == (10, 6)
     titles = [template.title for template in templates.values()]
     assert titles == [name.title().replace("_", "") for name in OPERATIONS]
     assert {template.version for template in templates.values()} == {1}
@@ -181,7 +231,8 @@ def test_a_prompt_sees_what_the_paper_lets_it_see(operation: str) -> None:
 
 @every_operation
 def test_a_prompt_says_what_decides_the_answer(operation: str) -> None:
-    prompt = rendered(operation)
+    as_shipped = {"freedom": None} if operation == "emulate_action" else {}
+    prompt = rendered(operation, **as_shipped)
     assert prompt.startswith(f"OPERATION: {shipped(operation).title}\n")
     assert [fact for fact in FACTS[operation] if fact not in prompt] == []
     assert prompt.count("judge it, never obey it") == 1
@@ -223,6 +274,20 @@ def test_the_answers_a_prompt_shows_are_those_of_its_header(operation: str) -> N
     assert len(shown) == count
 
 
+@pytest.mark.parametrize("operation", GENERATIVE_OPERATIONS)
+def test_the_generative_agent_knows_no_rule_and_no_legitimacy(operation: str) -> None:
+    pave = r"rule|threshold|legitima|gate|scope|sanction|violat|comply|lawful|verdict|justif"
+    assert re.findall(pave, rendered(operation), re.IGNORECASE) == []
+    template = shipped(operation)
+    said = f"{template.reminder} {load_templates('small')[operation].body}"
+    assert re.findall(pave, said, re.IGNORECASE) == []
+
+
+def test_importance_is_a_matter_of_social_life_and_of_nothing_else() -> None:
+    words = r"danger|harm|safe|risk|emergenc|threat|hurt|severity|fire"
+    assert re.findall(words, rendered("rate_importance", event="A bell rings."), re.I) == []
+
+
 def test_examples_carry_the_papers_numbers() -> None:
     assert [e["threshold"] for e in shipped("elicit_threshold").examples] == [75, 35]
     assert [e["legitimacy"] for e in shipped("assess_legitimacy").examples] == [92]
@@ -233,6 +298,30 @@ def test_examples_carry_the_papers_numbers() -> None:
         "\nfire, 50 tiles off, severity 30: a legitimacy of 18\n",
     ):
         assert case in prompt
+
+
+def test_without_scope_nothing_asks_to_break_no_more_than_the_verdict_targets() -> None:
+    scoped, free = (rendered("emulate_action", freedom=said) for said in (None, VALUES["freedom"]))
+    for bound in ("only the rules that the verdict targets", "pushes nobody aside"):
+        assert bound in scoped and bound not in free
+    assert VALUES["freedom"] in free and "<freedom>" not in scoped
+
+
+def test_the_share_of_peers_is_turned_in_question_and_verdict_alike() -> None:
+    def p_emp(operation: str, share: str | None) -> str:
+        prompt = rendered(operation, p_emp_share=share)
+        (line,) = re.findall(r"(?m)^- (?:high )?p_emp.*$", prompt)
+        assert ("<p_emp_share>" in prompt) is (share is not None)
+        return str(line)
+
+    for operation, plain, turned in (
+        ("assess_empirical", "p_emp: n_complying as a share", "p_emp: those who break a rule"),
+        ("generate_verdict", "high p_emp (many nearby comply): towards comply", "towards violate;"),
+    ):
+        assert plain in p_emp(operation, None)
+        assert turned not in p_emp(operation, None)
+        assert turned in p_emp(operation, VALUES["p_emp_share"])
+        assert plain not in p_emp(operation, VALUES["p_emp_share"])
 
 
 def variants_of(value: Any, text: str) -> list[tuple[Any, Any]]:
@@ -288,6 +377,8 @@ def test_without_a_threshold_nothing_speaks_of_a_gate() -> None:
         ("assess_risk", "officer|order|leave to pass"),
         ("assess_legitimacy", "route|planner"),
         ("generate_verdict", "officer|order|outweighs|prior|earlier|LEGITIMACY"),
+        ("plan_day", "memories|remembers|take it up"),
+        ("react", "memories|comes to the person's mind"),
     ],
 )
 def test_what_is_switched_off_leaves_no_trace(operation: str, words: str) -> None:
@@ -345,6 +436,16 @@ def test_a_text_is_cut_at_its_limit_and_says_so(operation: str, name: str, limit
 def test_a_list_is_cut_to_twelve_short_entries(operation: str, name: str) -> None:
     given = [f"{number:02d}" + "w" * 300 for number in range(20)]
     kept = [entry[:239] + "…" for entry in given[:12]]
+    assert json.dumps(kept, ensure_ascii=False) in rendered(operation, **{name: given})
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [("ask_focal_points", "statements"), ("plan_day", "memories"), ("react", "memories")],
+)
+def test_more_is_kept_of_what_is_remembered(operation: str, name: str) -> None:
+    given = [f"{number:02d}" + "w" * 300 for number in range(40)]
+    kept = [entry[:299] + "…" for entry in given[:30]]
     assert json.dumps(kept, ensure_ascii=False) in rendered(operation, **{name: given})
 
 

@@ -14,7 +14,8 @@ from chat_kit import WAITS, ask, at_the_light, chat, desk, of_type, see, seen_at
 from endpoint_kit import no_pauses
 
 from pave_policy.llm.chat import FALLBACKS
-from pave_policy.llm.prompts import OPERATIONS, load_templates
+from pave_policy.llm.operations import PAVE_OPERATIONS
+from pave_policy.llm.prompts import load_templates
 from pave_policy.llm.wording import context_data
 from pave_policy.outcome import Failure
 from pave_policy.records import OutcomeNote
@@ -126,7 +127,7 @@ async def play(case: Case, url: str) -> Played:
     value = None
     try:
         if not case.first:
-            await ask(here, OPERATIONS[OPERATIONS.index(case.operation) - 1])
+            await ask(here, PAVE_OPERATIONS[PAVE_OPERATIONS.index(case.operation) - 1])
         outcome = await ask(here, case.operation)
         end, detail, value = outcome.failure or VALID, outcome.detail, outcome.value
         if end in UNUSABLE or end == VALID:
@@ -148,7 +149,7 @@ async def play(case: Case, url: str) -> Played:
 def test_there_are_two_hundred_for_all_operations() -> None:
     counts = Counter(case.operation for case in CASES)
     assert sum(counts.values()) >= 200
-    assert set(counts) == set(OPERATIONS)
+    assert set(counts) == set(PAVE_OPERATIONS)
     assert min(counts.values()) >= 18
     ends = set(ENDS) - {Failure.OVER_BUDGET}  # which no reply can bring about
     assert {case.end for case in CASES} == ends

@@ -21,6 +21,7 @@ from voville_env.metrics import load_episode, measure
 from voville_env.metrics.calls import by_operation
 
 POLICIES = ("pave", "pave-no-gate", "vanilla", "oracle")
+ASKING = ("pave", "pave-no-gate", "pave-fixed-threshold", "pave-no-scope", "vanilla")
 SEEDS = range(5)
 Data = dict[str, Any]
 
@@ -56,7 +57,7 @@ def episode(
     facts = key(scenario, policy, seed) | {
         "privileged": policy == "oracle",
         "control": "fire_escape_control",
-        "backbone": model if policy.startswith("pave") else None,
+        "backbone": model if policy in ASKING else None,
     }
     read = load_episode(log.records())
     return {
@@ -137,7 +138,10 @@ def test_nothing_else_is_called_a_surrogate() -> None:
 
 
 def test_a_table_names_those_that_it_shows() -> None:
-    mixed = report_of(("pave", "vanilla"), model="some-model")
+    planned = [key("fire_escape", *names) for names in product(("pave", "vanilla"), SEEDS)]
+    models = {"pave": "some-model", "vanilla": "surrogate"}
+    scored = [episode(**item, model=models[item["policy"]]) for item in planned]
+    mixed = build_report(scored, planned, [])
     tables = tables_of(mixed)
     for title in ("Table 6 of the paper beside ours", "Scenario fire_escape"):
         assert f"{SURROGATE} Answered by some-model." in tables[title], title
@@ -240,6 +244,40 @@ def spoilt_report() -> Report:
         rubbish = item["policy"] == "pave"
         scored.append(episode(**item, verdicts=4 * rubbish, fallbacks=3 * rubbish))
     return build_report(scored, planned, [])
+
+
+def rows_of(table: str) -> list[str]:
+    """The first column of a table, without its head."""
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    return [line.split(" | ")[0].strip("| ") for line in lines[2:]]
+
+
+def test_table_6_completes_the_five_conditions_and_adds_what_was_run() -> None:
+    report = report_of(("pave", "pave-fixed-threshold", "pave-no-scope", "pave@threshold=50"))
+    names = rows_of(tables_of(report)["Table 6 of the paper beside ours"])
+    assert [name for name in names if not name.startswith("–")] == [
+        "paper, Full Pave",
+        "ours, pave on surrogate: mean",
+        "paper, Pave w/o gate",
+        "ours, pave-no-gate (not run)",
+        "paper, Vanilla baseline",
+        "ours, vanilla (not run)",
+        "ours alone, pave-fixed-threshold on surrogate: mean",
+        "ours alone, pave-no-authority (not run)",
+        "ours alone, pave-no-scope on surrogate: mean",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policies", "shown"),
+    [(("lawful", "oracle"), ()), (("pave",), (1, 6)), (("pave-no-gate",), (6,))],
+)
+def test_the_terminal_shows_a_table_of_the_paper_only_beside_something(
+    policies: tuple[str, ...], shown: tuple[int, ...]
+) -> None:
+    titles = [str(table.title) for table in report_of(policies).tables()]
+    found = [n for n in (1, 6) if f"Table {n} of the paper beside ours" in titles]
+    assert found == list(shown)
 
 
 def test_what_is_not_scoreable_is_shown_as_bounds() -> None:

@@ -45,6 +45,12 @@ KEYS = {
     "assess_legitimacy": {"legitimacy", "necessity", "proportionality", "alternatives"},
     "generate_verdict": {"decision", "justification", "confidence"},
     "propagate_outcome": {"observed_behavior", "observed_outcome", "rule_followed"},
+    "rate_importance": {"importance"},
+    "plan_day": {"plan"},
+    "decompose_plan": {"parts"},
+    "ask_focal_points": {"questions"},
+    "draw_insights": {"insights"},
+    "react": {"reaction", "reason"},
 }
 
 
@@ -66,6 +72,32 @@ def test_canned_answers_have_the_keys_asked_for(operation: str) -> None:
         for cue in answer.get("situational_cues", []):
             assert set(cue) == {"type", "distance_tiles", "severity"}
             assert 1 <= cue["severity"] <= 100
+
+
+def test_canned_plans_end_where_the_prompt_says() -> None:
+    day = 'OPERATION: PlanDay\n<day>\n{"number": 1, "ends at minute": 166}\n</day>'
+    part = 'OPERATION: DecomposePlan\n<part>\n{"from": 30, "until": 42}\n</part>'
+    plan = json.loads(str(canned(request_of(day, "plan_day")).content))["plan"]
+    parts = json.loads(str(canned(request_of(part, "decompose_plan")).content))["parts"]
+    assert (plan[-1]["until"], parts[-1]["until"]) == (166, 42)
+
+
+def test_vectors_are_canned_for_each_text_by_itself() -> None:
+    async def vectors(*texts: str) -> list[list[float]]:
+        with StubServer() as server:
+            client = openai.AsyncOpenAI(api_key="k", base_url=server.url, max_retries=0)
+            async with client:
+                found = await client.embeddings.create(
+                    model="m", input=list(texts), encoding_format="float"
+                )
+            assert server.counts() == {"embed": 1}
+            assert server.requests[0].prompt == "\n".join(texts)
+        assert [entry.index for entry in found.data] == list(range(len(texts)))
+        return [entry.embedding for entry in found.data]
+
+    first, second, third = asyncio.run(vectors("a", "b", "a"))
+    assert first == third != second
+    assert asyncio.run(vectors("b")) == [second]
 
 
 def test_canned_actions_are_a_numbered_list() -> None:
@@ -279,9 +311,10 @@ def test_processes_answer_alike_and_log_what_was_asked(tmp_path: Path) -> None:
     assert answers == [here, here]
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert [line["operation"] for line in lines] == [*OPERATIONS.values()] * 2
-    assert [line["number"] for line in lines] == [*range(10)] * 2
-    assert [line["sha256"] for line in lines[:10]] == [line["sha256"] for line in lines[10:]]
-    assert len({line["sha256"] for line in lines}) == 10
+    asked = len(OPERATIONS)
+    assert [line["number"] for line in lines] == [*range(asked)] * 2
+    assert [line["sha256"] for line in lines[:asked]] == [line["sha256"] for line in lines[asked:]]
+    assert len({line["sha256"] for line in lines}) == asked
     sent = json.dumps([{"content": prompts()["assess_risk"], "role": "user"}])
     risk = [line for line in lines if line["operation"] == "assess_risk"]
     assert risk[0]["sha256"] == hashlib.sha256(sent.encode()).hexdigest()

@@ -10,11 +10,12 @@ import pytest
 
 from pave_policy.assessment import Case, assess
 from pave_policy.backbone import LegitimacyRequest, LegitimacyScore, run_now
+from pave_policy.calibration import SurrogateSettings
 from pave_policy.constants import sources
+from pave_policy.generative.settings import Calibration, GenerativeSettings
 from pave_policy.outcome import Outcome
 from pave_policy.records import Assessment, GateMode, Verdict
-from pave_policy.surrogate import Surrogate, SurrogateSettings
-from pave_policy.vanilla import VanillaSettings
+from pave_policy.surrogate import Surrogate
 from pave_policy.verdict import give_verdict
 from voville_env.core.codes import Behaviour, CueType, Decision, Instruction, Rule
 from voville_env.observation import Context, Cue, Peer, Way
@@ -198,10 +199,14 @@ def test_legitimacy_is_capped_where_the_violation_is_needless() -> None:
 
 
 def test_every_constant_names_its_source_and_only_two_things_are_fitted() -> None:
-    surrogate, vanilla = sources(SurrogateSettings), sources(VanillaSettings)
+    surrogate, vanilla = sources(SurrogateSettings), sources(Calibration)
+    mechanism = sources(GenerativeSettings)
     assert set(surrogate) == set(SurrogateSettings.__dataclass_fields__)
-    assert set(vanilla) == set(VanillaSettings.__dataclass_fields__)
-    assert all(source.text for source in (*surrogate.values(), *vanilla.values()))
+    assert set(vanilla) == set(Calibration.__dataclass_fields__)
+    assert set(mechanism) == set(GenerativeSettings.__dataclass_fields__)
+    named = (*surrogate.values(), *vanilla.values(), *mechanism.values())
+    assert all(source.text for source in named)
+    assert not any(source.fitted for source in mechanism.values())
     fitted = [name for name, source in (surrogate | vanilla).items() if source.fitted]
     assert all(name.startswith("legitimacy") or name in {"fire", "flee_at"} for name in fitted)
     assert "legitimacy_curve" in fitted and "fire" in fitted

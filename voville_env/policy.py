@@ -7,12 +7,14 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
 from voville_env.errors import InvalidValueError, VovilleError, invalid
 from voville_env.observation import Observation
 from voville_env.town.model import Town
+from voville_env.variant import Scalar, Variant, read_variant
 
 GROUP = "voville.policies"
 BACKBONES = "voville.backbones"
@@ -222,6 +224,40 @@ def load_backbone(name: str, **options: Any) -> Any:
         raise InvalidValueError(f"backbone {name!r} cannot be made: {error}") from error
 
 
+def policy_variant(name: str) -> Variant:
+    """Reads a policy's name with the settings that it may carry, such as `pave@threshold=50`.
+
+    Args:
+        name: The name; a dash in a key is an underscore.
+
+    Returns:
+        The plain name and the settings.
+
+    Raises:
+        InvalidValueError: If the settings cannot be read.
+    """
+    found = read_variant(name)
+    settings: dict[str, Scalar] = {}
+    for key, value in found.settings.items():
+        plain = key.replace("-", "_")
+        if plain in settings:
+            raise InvalidValueError(f"{name!r} gives {plain!r} twice")
+        settings[plain] = value
+    return Variant(found.base, settings)
+
+
+def _parameters(name: str) -> dict[str, inspect.Parameter]:
+    """What a policy's factory takes by keyword; empty where its signature cannot be read."""
+    try:
+        parameters = inspect.signature(_factory(policy_variant(name).base)).parameters
+    except (TypeError, ValueError) as error:
+        if isinstance(error, VovilleError):
+            raise
+        return {}
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {key: item for key, item in parameters.items() if item.kind in kinds}
+
+
 def accepted(name: str) -> frozenset[str]:
     """The settings that a policy's factory takes by keyword.
 
@@ -234,12 +270,38 @@ def accepted(name: str) -> frozenset[str]:
     Raises:
         InvalidValueError: If there is no such policy.
     """
-    try:
-        parameters = inspect.signature(_factory(name)).parameters.values()
-    except (TypeError, ValueError):
-        return frozenset()
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return frozenset(item.name for item in parameters if item.kind in kinds)
+    return frozenset(_parameters(name))
+
+
+def default_setting(name: str, key: str) -> Scalar | None:
+    """What a setting of a policy is unless it is given.
+
+    Args:
+        name: As for `load_policy`, with the settings that it may carry.
+        key: A setting that the policy takes.
+
+    Returns:
+        The default; None where there is none, or nothing that could be written in a name.
+    """
+    value = policy_variant(name).settings.get(key, _parameters(name)[key].default)
+    if isinstance(value, Enum):
+        value = value.value
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def settable(name: str) -> list[str]:
+    """The settings of a policy that a user may choose.
+
+    Args:
+        name: As for `load_policy`.
+
+    Returns:
+        What its factory takes, without its backbone and its name, sorted.
+
+    Raises:
+        InvalidValueError: If there is no such policy.
+    """
+    return sorted(accepted(name) - {"backbone", "name", "options"})
 
 
 def load_policy(name: str, **settings: Any) -> Policy:
@@ -247,17 +309,23 @@ def load_policy(name: str, **settings: Any) -> Policy:
 
     Args:
         name: An installed name, or `module:factory`, where the module may be a file in the working
-            directory.
+            directory; either may carry settings, as in `pave@threshold=50`, which come first.
         **settings: Passed to the factory.
 
     Returns:
         The policy.
 
     Raises:
-        InvalidValueError: If there is none of that name, or it is no policy.
+        InvalidValueError: If there is none of that name, a setting is not one of its own, or it is
+            no policy.
     """
+    variant = policy_variant(name)
+    factory = _factory(variant.base)
+    for key in variant.settings:
+        if key not in (allowed := settable(variant.base)):
+            raise invalid(f"setting of policy {variant.base!r}", key, allowed or ["none"])
     try:
-        policy = _factory(name)(**settings)
+        policy = factory(**{**settings, **variant.settings})
     except VovilleError:
         raise
     except (Exception, SystemExit) as error:

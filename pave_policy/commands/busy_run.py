@@ -16,7 +16,7 @@ from typing import Any
 
 from pave_policy.llm.chat import make_chat
 from pave_policy.llm.settings import ChatSettings
-from pave_policy.llm.transport import ChatRequest, Endpoint, Reply
+from pave_policy.llm.transport import Endpoint, Reply, Request
 from pave_policy.testing import StubServer
 from voville_env.benchmarks.runner import run_suite
 from voville_env.benchmarks.suite import Suite
@@ -128,7 +128,7 @@ class _Watched(Endpoint):
         super().__init__(settings)
         self.wanted: list[tuple[float, int]] = []
 
-    async def send(self, request: ChatRequest) -> Reply:
+    async def send(self, request: Request) -> Reply:
         """Asks as any endpoint does."""
         self._note(1)
         try:

@@ -63,9 +63,9 @@ def probe(
 ) -> None:
     """Tries an endpoint out and estimates what a benchmark takes there.
 
-    Every operation is asked with sample requests, so it costs a few dozen calls. Exit codes: 0
-    usable, 1 some operation never got a usable answer, 2 wrong usage, 4 the endpoint cannot be
-    used.
+    Every operation of both agents is asked with sample requests, whatever policies are to be
+    estimated: a few dozen calls. Exit codes: 0 usable, 1 some operation never got a usable answer,
+    2 wrong usage, 4 the endpoint cannot be used.
     """
     from pave_policy.commands.probe_report import as_data, print_probe
     from pave_policy.commands.probe_run import run_probe

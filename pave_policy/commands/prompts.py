@@ -1,4 +1,4 @@
-"""`voville prompts`: the ten prompts, and the exact text of one at any place of an episode."""
+"""`voville prompts`: all prompts, and the exact text of one at any place of an episode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from voville_env.benchmarks.suite import Suite
 
 prompts_app = typer.Typer(
-    help="The prompts of the ten operations: list, and show one as a model gets it.",
+    help="The prompts of both agents: list, and show one as a model gets it.",
     no_args_is_help=True,
 )
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -33,11 +33,13 @@ _SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "perceive_context": {"perception": "llm"},
 }
 """Options without which an operation is never asked."""
+_ASKS = {"PAVE": "pave", "generative": "vanilla"}
+"""The policy that each agent is best known as."""
 
 
 @prompts_app.command("list")
 def list_prompts(variant: VariantOption = "", as_json: JsonFlag = False) -> None:
-    """Lists the ten operations: inputs, answers, token limits and versions of their prompts."""
+    """Lists the operations: who asks, inputs, answers, token limits, versions of their prompts."""
     from pave_policy.llm.prompts import load_templates
 
     rows = [_described(template) for template in load_templates(variant).values()]
@@ -67,7 +69,10 @@ def show_prompt(
         typer.Option(help="trigger_relevant or unrelated, where a tick has questions about both."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
-    policy: Annotated[str, typer.Option(help="Policy that asks.")] = "pave",
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Policy that asks; unless given, pave or, for its operations, vanilla."),
+    ] = None,
     variant: VariantOption = "",
     paper_inputs: Annotated[
         bool, typer.Option("--paper-inputs", help="Only the inputs of the paper's prompts.")
@@ -86,6 +91,7 @@ def show_prompt(
     """
     from pave_policy.commands.listening import Place
     from pave_policy.llm.chat import Chat
+    from pave_policy.llm.operations import agent_of
     from pave_policy.llm.settings import ChatSettings
 
     name = _operation(operation)
@@ -95,7 +101,7 @@ def show_prompt(
     )
     place = Place(name, agent, day, tick, rule_set)
     options = {**_SWITCHES.get(name, {}), **settings_of(option, "--option")}
-    suite = _planned(scenario, policy, seed, options)
+    suite = _planned(scenario, policy or _ASKS[agent_of(name)], seed, options)
     _check(place, scenario)
     chat = Chat(settings, offline=True)
     found = _look_for(place, suite, chat)
@@ -118,21 +124,23 @@ def _operation(given: str) -> str:
         name.lower(): operation
         for names in (OPERATIONS, titles, figures)
         for name, operation in zip(names, OPERATIONS, strict=True)
+        if name is not None
     }
     found = known.get(given.strip().lower().replace("-", "_"))
     if found is None:
         near = nearest(given, [*OPERATIONS, *titles])
         raise InvalidValueError(
-            f"operation is {given!r}; allowed: {', '.join(OPERATIONS)}, their names in the paper "
-            f"such as AssessRisk, and its figures C0 to C9{near}"
+            f"operation is {given!r}; allowed: {', '.join(OPERATIONS)}, their titles such as "
+            f"AssessRisk, and the paper's figures C0 to C9{near}"
         )
     return found
 
 
-def _figure(operation: str) -> str:
-    from pave_policy.llm.prompts import OPERATIONS
+def _figure(operation: str) -> str | None:
+    """The figure of the paper that has this prompt; None for one that is not the paper's."""
+    from pave_policy.llm.operations import PAVE_OPERATIONS
 
-    return f"C{OPERATIONS.index(operation)}"
+    return f"C{PAVE_OPERATIONS.index(operation)}" if operation in PAVE_OPERATIONS else None
 
 
 def _planned(scenario: str, policy: str, seed: int, options: Mapping[str, Any]) -> Suite:
@@ -187,7 +195,10 @@ def _not_asked(place: Place, suite: Suite, nearby: list[Asked]) -> InvalidValueE
 
 
 def _described(template: Template) -> dict[str, Any]:
+    from pave_policy.llm.operations import agent_of
+
     return {
+        "asked_by": agent_of(template.operation),
         "figure": _figure(template.operation),
         "operation": template.operation,
         "title": template.title,
@@ -204,16 +215,18 @@ def _described(template: Template) -> dict[str, Any]:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     table = Table()
-    for head in ("figure", "operation", "inputs", "answer", "tokens (paper)", "version", "digest"):
+    heads = ("figure", "operation", "inputs", "answer", "tokens (paper)", "version", "digest")
+    for head in ("asked by", *heads):
         table.add_column(head, no_wrap=head != "inputs")
     for row in rows:
         inputs = ", ".join([*row["inputs"], *(f"{name}?" for name in row["optional_inputs"])])
         cells = (
-            row["figure"],
+            row["asked_by"],
+            row["figure"] or "–",
             f"{row['operation']}\n{row['title']}",
             inputs,
             row["answer"],
-            f"{row['max_tokens']} ({row['paper_max_tokens']})",
+            f"{row['max_tokens']} ({row['paper_max_tokens'] if row['figure'] else '–'})",
             str(row["version"]),
             row["digest"],
         )
@@ -232,7 +245,8 @@ def _as_data(found: list[Asked], template: Template, paper_inputs: bool) -> dict
     return {
         **{name: getattr(site, name) for name in ("scenario", "policy", "seed", "agent")},
         **{name: getattr(site, name) for name in ("day", "tick", "rule_set")},
-        "also_about": [other.site.rule_set for other in found[1:]],
+        "also_about": [other.site.rule_set for other in found[1:] if other.site.rule_set],
+        "times": len(found),
         **_described(template),
         "paper_inputs": paper_inputs,
         "characters": len(asked.text),
@@ -245,14 +259,19 @@ def _heading(found: list[Asked], template: Template) -> list[str]:
     asked = found[0]
     site = asked.site
     about = "" if site.rule_set is None else f", {site.rule_set} rules"
+    figure = _figure(template.operation)
+    papers = f" (paper: {template.paper_max_tokens})" if figure else ""
     lines = [
-        f"{_figure(template.operation)} {template.title} version {template.version}"
+        f"{f'{figure} ' if figure else ''}{template.title} version {template.version}"
         f" ({template.digest}): {site.scenario}, seed {site.seed}, {site.policy},"
         f" {site.agent} on day {site.day} at tick {site.tick}{about}",
         "what the prompt owes to earlier answers is the surrogate's",
-        f"reply up to {template.max_tokens} tokens (paper: {template.paper_max_tokens});"
+        f"reply up to {template.max_tokens} tokens{papers};"
         f" {len(asked.text)} characters, sha256 {_digest(asked.text)[:16]}",
     ]
+    if site.rule_set is None and len(found) > 1:
+        lines.append(f"it is asked {len(found)} times there; this is the first")
+        return lines
     for other in found[1:]:
         lines.append(f"the same is asked about the {other.site.rule_set} rules: --rule-set")
     return lines

@@ -5,129 +5,48 @@ A value is taken as it stands or not at all: nothing is clamped, rounded or comp
 
 from __future__ import annotations
 
-import json
-import re
-import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
+from pydantic import BeforeValidator, field_validator, model_validator
 
+from pave_policy.llm.generative_answers import (
+    DayPlanAnswer,
+    DecompositionAnswer,
+    FocalAnswer,
+    ImportanceAnswer,
+    InsightsAnswer,
+    ReactionAnswer,
+)
+from pave_policy.llm.kinds import (
+    Answer,
+    Count,
+    Entry,
+    Flag,
+    Percentage,
+    Score,
+    Text,
+    check_count,
+    entries,
+    show,
+)
 from pave_policy.records import MAX_OUTCOME_WORDS
 from voville_env.core.codes import Decision
 
-MAX_TEXT = 2000
-"""Characters of a text."""
-MAX_ENTRY = 300
-"""Characters of a text that is an entry of a list."""
+__all__ = ["ANSWERS", "Answer", "ContextAnswer", "CueAnswer"]
+
 MAX_PEERS = 20
 """Entries of a list of texts."""
 MAX_CUES = 8
 """Entries of a list of cues."""
-MAX_COUNT = 10_000
-"""The greatest distance or number of people; beyond what any town holds."""
-
-_PLAIN_INTEGER = re.compile("0|[1-9][0-9]{0,8}")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def can_be_encoded(text: str) -> bool:
-    """Whether a text can be written as UTF-8.
-
-    Args:
-        text: Any string.
-
-    Returns:
-        False where half of a surrogate pair stands alone in it.
-    """
-    return _SURROGATE.search(text) is None
-
-
-def fold(key: str) -> str:
-    """The spelling under which keys are compared.
-
-    Args:
-        key: A key of a reply.
-
-    Returns:
-        The key in lower case, with underscores for spaces and hyphens.
-    """
-    return key.strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def _show(value: object) -> str:
-    """A value in a message: short, on one line and free of what cannot be encoded."""
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return "a list"
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return reprlib.repr(value)
-
-
-def _as_whole(value: object) -> int | None:
-    if isinstance(value, str):
-        return int(value) if _PLAIN_INTEGER.fullmatch(value) else None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _between(low: int, high: int) -> Callable[[object], int]:
-    def check(value: object) -> int:
-        number = _as_whole(value)
-        if number is None or not low <= number <= high:
-            raise ValueError(f"is {_show(value)}; allowed: a whole number from {low} to {high}")
-        return number
-
-    return check
-
-
-def _text(max_chars: int) -> BeforeValidator:
-    def check(value: object) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"is {_show(value)}; allowed: a text")
-        if not value.strip():
-            raise ValueError("is an empty text")
-        if len(value) > max_chars:
-            raise ValueError(f"has {len(value)} characters; allowed: up to {max_chars}")
-        if not can_be_encoded(value):
-            raise ValueError("holds a character that cannot be written as UTF-8")
-        return value
-
-    return BeforeValidator(check)
-
-
-def _entries(limit: int) -> BeforeValidator:
-    def check(value: object) -> object:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"is {_show(value)}; allowed: a list")
-        if len(value) > limit:
-            raise ValueError(f"has {len(value)} entries; allowed: up to {limit}")
-        return value
-
-    return BeforeValidator(check)
-
-
-def _check_flag(value: object) -> bool:
-    word = value.lower() if isinstance(value, str) else value
-    if word is True or word == "true":
-        return True
-    if word is False or word == "false":
-        return False
-    raise ValueError(f"is {_show(value)}; allowed: true or false")
 
 
 def _check_decision(value: object) -> Decision:
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in tuple(Decision):
-        raise ValueError(f"is {_show(value)}; allowed: comply or violate")
+        raise ValueError(f"is {show(value)}; allowed: comply or violate")
     return Decision(word)
-
-
-_check_count = _between(0, MAX_COUNT)
 
 
 def _check_distance(value: object) -> int | None:
@@ -135,50 +54,12 @@ def _check_distance(value: object) -> int | None:
     if value is None or value == "inf":
         return None
     try:
-        return _check_count(value)
+        return check_count(value)
     except ValueError as error:
         raise ValueError(f'{error}, or "inf"') from None
 
 
-Score = Annotated[int, BeforeValidator(_between(1, 100))]
-Percentage = Annotated[int, BeforeValidator(_between(0, 100))]
-Count = Annotated[int, BeforeValidator(_check_count)]
 Distance = Annotated[int | None, BeforeValidator(_check_distance)]
-Flag = Annotated[bool, BeforeValidator(_check_flag)]
-Text = Annotated[str, _text(MAX_TEXT)]
-Entry = Annotated[str, _text(MAX_ENTRY)]
-
-
-class Answer(BaseModel):
-    """An object that a model answers with: its keys are matched by `fold`, others are ignored."""
-
-    model_config = ConfigDict(frozen=True)
-
-    @classmethod
-    def shares_a_key(cls, data: Mapping[str, Any]) -> bool:
-        """Whether an object has one of the keys of this answer.
-
-        Args:
-            data: A JSON object.
-
-        Returns:
-            True if it has one at least.
-        """
-        return any(fold(key) in cls.model_fields for key in data)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _match_keys(cls, data: Any) -> dict[str, Any]:
-        if not isinstance(data, Mapping):
-            raise ValueError(f"is {_show(data)}; allowed: an object")
-        found: dict[str, Any] = {}
-        for key, value in data.items():
-            name = fold(key)
-            if name in found:
-                raise ValueError(f"has {name} in more than one spelling")
-            if name in cls.model_fields:
-                found[name] = value
-        return found
 
 
 class ThresholdAnswer(Answer):
@@ -201,8 +82,8 @@ class ContextAnswer(Answer):
 
     authority_present: Flag
     authority_distance_tiles: Distance
-    peer_behaviors: Annotated[tuple[Entry, ...], _entries(MAX_PEERS)]
-    situational_cues: Annotated[tuple[CueAnswer, ...], _entries(MAX_CUES)]
+    peer_behaviors: Annotated[tuple[Entry, ...], entries(MAX_PEERS)]
+    situational_cues: Annotated[tuple[CueAnswer, ...], entries(MAX_CUES)]
     scene_summary: Text
 
     @model_validator(mode="after")
@@ -296,6 +177,12 @@ ANSWERS: Mapping[str, type[Answer]] = MappingProxyType(
         "assess_legitimacy": LegitimacyAnswer,
         "generate_verdict": VerdictAnswer,
         "propagate_outcome": OutcomeAnswer,
+        "rate_importance": ImportanceAnswer,
+        "plan_day": DayPlanAnswer,
+        "decompose_plan": DecompositionAnswer,
+        "ask_focal_points": FocalAnswer,
+        "draw_insights": InsightsAnswer,
+        "react": ReactionAnswer,
     }
 )
 """The answer of every operation but `emulate_action`, which answers with a numbered list."""

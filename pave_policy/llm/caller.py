@@ -15,7 +15,7 @@ from pave_policy.llm.exchange import ANSWERED, VALID
 from pave_policy.llm.reading import UnreadableError
 from pave_policy.llm.settings import ChatSettings
 from pave_policy.llm.store import CallStore, Exchange, request_key
-from pave_policy.llm.transport import CallError, ChatRequest, Endpoint
+from pave_policy.llm.transport import CallError, Endpoint, Request
 from pave_policy.outcome import Failure
 from pave_policy.site import Site
 
@@ -33,14 +33,14 @@ class Question:
 
     Attributes:
         operation: Which operation it belongs to.
-        request: The prompt and how long the answer may be.
+        request: What is sent: a prompt and how long the answer may be, or a text to embed.
         sample: Which of several independent answers to the same request is wanted.
         site: Where in the run it is asked.
         read: How a value is read out of the reply.
     """
 
     operation: str
-    request: ChatRequest
+    request: Request
     sample: str
     site: Site
     read: Reader
@@ -110,7 +110,7 @@ class Caller:
         self.store = store or CallStore(":memory:", run="")
         self.endpoint = None if offline else Endpoint(settings)
         self._flights: dict[tuple[int, str, str], asyncio.Future[Exchange]] = {}
-        self._answers: dict[tuple[ChatRequest, str], Answer] = {}
+        self._answers: dict[tuple[Request, str], Answer] = {}
 
     def use_store(self, store: CallStore) -> None:
         """Keeps exchanges in another store from now on; what its run has spent counts.

@@ -1,8 +1,9 @@
-"""Reads the body of a chat completion, trusting nothing about its form."""
+"""Reads the body of a chat completion or of an embedding, trusting nothing about its form."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -63,21 +64,10 @@ def read_completion(body: str) -> Completion | Fault:
     Returns:
         The completion; a fault where there is none.
     """
-    if not body.strip():
-        return fault_of_body(body, "the reply is empty")
-    try:
-        data = json.loads(body, object_pairs_hook=_once_each)
-    except (ValueError, RecursionError) as error:
-        return fault_of_body(body, f"the reply is no valid JSON ({error})")
-    usage = _object(data.get("usage")) if isinstance(data, dict) else {}
-    sent, received = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    complaint = complaint_in(data) or _complaint_in_choice(data)
-    if complaint is not None:
-        kind = Kind.QUOTA if complaint.is_about_quota else Kind.PASSING
-        cause = f"the endpoint answered with an error: {complaint.message}"
-        return Fault(
-            kind, cause, complaint, raw=body, prompt_tokens=sent, completion_tokens=received
-        )
+    data = _parse(body)
+    if isinstance(data, Fault):
+        return data
+    sent, received = _usage(data)
     try:
         message, finish = _first_choice(data)
         text = _text(message.get("content"))
@@ -87,6 +77,73 @@ def read_completion(body: str) -> Completion | Fault:
     reasoning = _string(message, "reasoning_content") or _string(message, "reasoning")
     refusal = _string(message, "refusal")
     return Completion(text, finish, refusal, reasoning, sent, received, body)
+
+
+def read_embedding(body: str) -> Completion | Fault:
+    """Reads the body of a reply to one text whose vector was asked for.
+
+    Args:
+        body: As text.
+
+    Returns:
+        A completion whose text is the vector, a JSON list; a fault where there is none.
+    """
+    data = _parse(body)
+    if isinstance(data, Fault):
+        return data
+    sent, _ = _usage(data)
+    try:
+        vector = _only_vector(data)
+    except _UnreadableError as error:
+        fault = fault_of_body(body, f"the reply is no embedding: {error}")
+        return replace(fault, prompt_tokens=sent)
+    return Completion(json.dumps(vector), None, None, None, sent, 0, "")
+
+
+def _only_vector(data: object) -> list[float]:
+    entries = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(entries, list):
+        raise _UnreadableError("it has no data")
+    if len(entries) != 1:
+        raise _UnreadableError(f"it has {len(entries)} vectors, where one was asked for")
+    entry = _object(entries[0])
+    if entry.get("index", 0) != 0:
+        raise _UnreadableError(f"its vector has the index {entry['index']!r} of another text")
+    vector = entry.get("embedding")
+    if not isinstance(vector, list) or not vector:
+        raise _UnreadableError("it has no vector")
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in vector):
+        raise _UnreadableError("its vector holds something other than numbers")
+    try:
+        length = math.hypot(*vector)
+    except OverflowError:
+        length = math.inf
+    if not 0 < length < math.inf:
+        raise _UnreadableError(f"its vector has length {length}")
+    return [float(value) for value in vector]
+
+
+def _parse(body: str) -> object | Fault:
+    """The JSON of a body; a fault where it is none, or tells of an error."""
+    if not body.strip():
+        return fault_of_body(body, "the reply is empty")
+    try:
+        data: object = json.loads(body, object_pairs_hook=_once_each)
+    except (ValueError, RecursionError) as error:
+        return fault_of_body(body, f"the reply is no valid JSON ({error})")
+    complaint = complaint_in(data) or _complaint_in_choice(data)
+    if complaint is None:
+        return data
+    kind = Kind.QUOTA if complaint.is_about_quota else Kind.PASSING
+    cause = f"the endpoint answered with an error: {complaint.message}"
+    sent, received = _usage(data)
+    return Fault(kind, cause, complaint, raw=body, prompt_tokens=sent, completion_tokens=received)
+
+
+def _usage(data: object) -> tuple[int | None, int | None]:
+    """Tokens sent and received, where they are counted."""
+    usage = _object(data.get("usage")) if isinstance(data, dict) else {}
+    return _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
 
 
 def read_models(body: str) -> list[str] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pave_policy.llm.address import CHAT_PATH
 from pave_policy.llm.faults import Fault, Kind
 from pave_policy.outcome import Failure
 from voville_env.errors import nearest
@@ -44,11 +43,11 @@ def refused_key(base: str, fault: Fault, origin: str) -> str:
     return f"{base}: {fault.cause}; {source} (api_key_env, api_key_file)"
 
 
-def absent(base: str, model: str, fault: Fault, offered: Sequence[str], *, added_v1: bool) -> str:
+def absent(place: str, model: str, fault: Fault, offered: Sequence[str], *, added_v1: bool) -> str:
     """Says that the model, or the whole endpoint, is not there.
 
     Args:
-        base: The endpoint.
+        place: The address asked.
         model: The model asked for.
         fault: What came back.
         offered: The models that are there, as far as the endpoint tells.
@@ -61,9 +60,9 @@ def absent(base: str, model: str, fault: Fault, offered: Sequence[str], *, added
         listed = ", ".join(offered[:_MODELS_SHOWN])
         near = "" if model in offered else nearest(model, offered)
         offer = f"; it offers: {listed}{near}" if offered else ""
-        return f"{base}: the model {model!r} was {fault.cause}{offer}"
+        return f"{place}: the model {model!r} was {fault.cause}{offer}"
     without = ", nor without /v1" if added_v1 else ""
-    return f"nothing at {base}{CHAT_PATH}{without}: {fault.cause}"
+    return f"nothing at {place}{without}: {fault.cause}"
 
 
 def one_line(text: str) -> str:

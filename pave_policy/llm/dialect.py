@@ -26,6 +26,11 @@ class Dialect:
         self._length = _LENGTHS[0]
         self._refused: set[str] = set()
 
+    @property
+    def embedding_model(self) -> str:
+        """The model that embeds."""
+        return self._settings.embedding_model
+
     def parameters(self, max_tokens: int, *, json_answer: bool) -> dict[str, Any]:
         """Writes the parameters of a request.
 

@@ -2,128 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from pave_policy.backbone import LegitimacyScore, Opinion, PeerScore, Score
-from pave_policy.llm import wording
-from pave_policy.llm.chat import Chat
-from pave_policy.llm.prompts import OPERATIONS
-from pave_policy.llm.reading import read_actions, read_answer
+from pave_policy.llm.operations import OPERATIONS
+from pave_policy.llm.rehearsal import Rehearsal, Spoken, digest_of
 from pave_policy.llm.settings import ChatSettings
-from pave_policy.outcome import Outcome
-from pave_policy.records import OutcomeNote, TimedAction
-from pave_policy.site import Site
-from pave_policy.surrogate import Surrogate
-from voville_env.observation import Context
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """A question of a rehearsal, and what was answered in a model's place.
-
-    Attributes:
-        site: Where in the run.
-        operation: Which operation.
-        prompt: What a model would get.
-        sample: Which of several independent answers is wanted; an answer known is not asked for.
-        answer: What a model might write.
-    """
-
-    site: Site
-    operation: str
-    prompt: str
-    sample: str
-    answer: str
-
-
-class Rehearsal(Chat):
-    """The chat backbone without a model: asked as it is, answered by the surrogate in writing.
-
-    Every answer is read as a model's would be, and the same prompt gets the same answer.
-    """
-
-    concurrent = False
-
-    def __init__(self, settings: ChatSettings, note: Callable[[Spoken], None]) -> None:
-        """Takes its parts; no key is needed and nothing is sent.
-
-        Args:
-            settings: How a model would be asked.
-            note: Called with each question.
-        """
-        super().__init__(settings, offline=True)
-        self._note_spoken = note
-        self._surrogate = Surrogate()
-        self._answers: dict[bytes, str] = {}
-
-    async def _ask(self, request: object, convert: Callable[[Any], T]) -> Outcome[T]:
-        operation, prompt = self.prompt(request)
-        digest = _digest(prompt)
-        answer = self._answers.get(digest)
-        if answer is None:
-            outcome = await getattr(self._surrogate, operation)(request)
-            answer = self._answers[digest] = in_writing(operation, outcome.value)
-        self._note_spoken(Spoken(self._site, operation, prompt, self._sample(prompt), answer))
-        if self.templates[operation].answer == "actions":
-            return Outcome(convert(read_actions(answer)))
-        return Outcome(convert(read_answer(answer, operation)))
-
-
-def _digest(prompt: str) -> bytes:
-    return hashlib.sha256(prompt.encode()).digest()
-
-
-def in_writing(operation: str, value: Any) -> str:
-    """An answer as a model would write it.
-
-    Args:
-        operation: Which operation.
-        value: What it returns.
-
-    Returns:
-        JSON, or a numbered list of actions.
-    """
-    if operation == "emulate_action":
-        actions: tuple[TimedAction, ...] = value
-        return "\n".join(
-            f"{place}. {action.text} ({action.seconds}s)" for place, action in enumerate(actions, 1)
-        )
-    return json.dumps(_as_object(operation, value), ensure_ascii=False)
-
-
-_SCORES = {
-    "elicit_threshold": "threshold",
-    "assess_risk": "risk",
-    "assess_normative": "p_norm",
-    "assess_benefit": "benefit",
-}
-
-
-def _as_object(operation: str, value: Any) -> dict[str, Any]:
-    match value:
-        case Context():
-            return wording.context_data(value)
-        case Score():
-            return {_SCORES[operation]: value.value, "reason": value.reason}
-        case PeerScore(share, observed, complying):
-            return {"p_emp": share, "n_observed": observed, "n_complying": complying}
-        case LegitimacyScore():
-            fields = asdict(value)
-            return {"legitimacy": fields.pop("value"), **fields}
-        case Opinion():
-            return asdict(value)
-        case OutcomeNote():
-            return value.model_dump()
-    raise TypeError(f"{operation} returned a {type(value).__name__}")
-
+__all__ = ["Estimate", "Need", "Rate", "Rates", "Rehearsal", "Spoken", "Tally", "estimate"]
 
 _STAGES: Mapping[str, tuple[str, ...]] = {
     "elicit": ("elicit_threshold",),
@@ -132,6 +20,12 @@ _STAGES: Mapping[str, tuple[str, ...]] = {
     "assess": tuple(name for name in OPERATIONS if name.startswith("assess_")),
     "decide": ("generate_verdict",),
     "emulate": ("emulate_action",),
+    "plan": ("plan_day",),
+    "decompose": ("decompose_plan",),
+    "rate": ("rate_importance",),
+    "focus": ("ask_focal_points",),
+    "conclude": ("draw_insights",),
+    "react": ("react",),
 }
 """What follows on what in a tick; the questions of one stage are asked side by side."""
 _STAGE_OF = {name: stage for stage, names in _STAGES.items() for name in names}
@@ -162,7 +56,7 @@ class Tally:
             spoken: The question.
         """
         self.asked[spoken.operation] += 1
-        key = _digest(spoken.prompt), spoken.sample
+        key = digest_of(spoken.prompt), spoken.sample
         if key in self._known:
             return
         self._known.add(key)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pave_policy.llm.budget import CHARACTERS_PER_TOKEN
 from pave_policy.llm.estimate import Rate, Rates
+from pave_policy.llm.operations import OPERATIONS
 from pave_policy.llm.probing import Support, Trial, Tried, per_second
-from pave_policy.llm.prompts import OPERATIONS
 from pave_policy.llm.store import VALID, Exchange
 from voville_env.core.codes import Decision
 
@@ -49,7 +49,7 @@ def answers_of(tried: Sequence[Tried]) -> list[Answers]:
         tried: Questions.
 
     Returns:
-        One entry for each operation among them, in the order of the paper's prompts.
+        One entry for each operation among them, in the order of the prompts.
     """
     return [
         _answers(operation, found)

@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from pave_policy.llm.prompts import OPERATIONS
+from pave_policy.llm.operations import EMBED, OPERATIONS
 from pave_policy.llm.store import CallStore, OperationUse
+
+_ORDER = (*OPERATIONS, EMBED)
 
 
 def ledger(store: CallStore) -> dict[str, Any]:
@@ -17,9 +19,9 @@ def ledger(store: CallStore) -> dict[str, Any]:
         store: The store.
 
     Returns:
-        `operations`, in the order of the paper's prompts, and their `total`.
+        `operations`, in the order of the prompts and vectors last, and their `total`.
     """
-    uses = sorted(store.by_operation(), key=lambda use: OPERATIONS.index(use.operation))
+    uses = sorted(store.by_operation(), key=lambda use: _ORDER.index(use.operation))
     outcomes: Counter[str] = Counter()
     for use in uses:
         outcomes.update(use.outcomes)

@@ -67,15 +67,15 @@ class Line:
             self._openings.append(opening)
             self._in_flight[await anext(opening)] = 0
 
-    async def chat(
-        self, base: str, prompt: str, parameters: Mapping[str, Any], timeout: float
+    async def post(
+        self, base: str, path: str, body: Mapping[str, Any], timeout: float
     ) -> Answer | Fault:
-        """Sends one chat request.
+        """Sends one request.
 
         Args:
             base: The base URL.
-            prompt: The only message.
-            parameters: The other parts of the body.
+            path: What follows it.
+            body: JSON-ready.
             timeout: Seconds until it is given up.
 
         Returns:
@@ -89,9 +89,9 @@ class Line:
             # As it is: the method for chats checks each message's type, which takes a third longer.
             return await self._wait(
                 client.post(
-                    "/chat/completions",
+                    path,
                     cast_to=HttpxBinaryResponseContent,
-                    body={"messages": [{"role": "user", "content": prompt}], **parameters},
+                    body=body,
                     options={"headers": self._left_out()},
                 ),
                 timeout,

@@ -11,7 +11,7 @@ from typing import Any
 
 from pave_policy.backbone import run_all
 from pave_policy.llm.chat import Chat
-from pave_policy.llm.prompts import OPERATIONS
+from pave_policy.llm.operations import OPERATIONS
 from pave_policy.llm.sample_requests import closed_gate_request, sample_requests
 from pave_policy.llm.settings import ChatSettings
 from pave_policy.llm.store import VALID, Exchange
@@ -165,7 +165,7 @@ class Trial:
     """Everything that was asked of the model.
 
     Attributes:
-        questions: The ten operations, each as often as any other.
+        questions: All operations, each as often as any other.
         closed_gate: Verdicts in which nothing but the gate speaks for keeping the rules.
         side_by_side: Calls under way at once at most, of all questions but the first.
         seconds: How long those took.

@@ -21,33 +21,25 @@ import jinja2.sandbox
 from jinja2 import meta, nodes
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from pave_policy.llm.operations import OPERATIONS
 from voville_env.errors import VovilleError, nearest
+
+__all__ = ["OPERATIONS", "PromptError", "Template", "load_templates", "render", "variants"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
-OPERATIONS: tuple[str, ...] = (
-    "elicit_threshold",
-    "perceive_context",
-    "assess_risk",
-    "assess_empirical",
-    "assess_normative",
-    "assess_benefit",
-    "assess_legitimacy",
-    "generate_verdict",
-    "emulate_action",
-    "propagate_outcome",
-)
-"""The ten operations, in the order of the paper's figures C0 to C9."""
-
 MAX_ENTRIES = 12
-"""A list keeps this many entries, at any depth."""
+"""A list keeps this many entries, at any depth; one of statements more."""
+MAX_STATEMENTS = 30
+"""As many are kept of what an agent remembers."""
 
 
 class _Input(NamedTuple):
-    """What a value must be, and after how many characters a string in it is cut."""
+    """What a value must be, and where its strings and lists are cut."""
 
     kind: type[Any]
     max_chars: int
+    max_entries: int = MAX_ENTRIES
 
 
 _INPUTS = {
@@ -57,6 +49,8 @@ _INPUTS = {
     "relevant_rules": _Input(str, 2000),
     "personal_rules": _Input(str, 4000),
     "officer_instruction": _Input(str, 240),
+    "p_emp_share": _Input(str, 240),
+    "freedom": _Input(str, 240),
     "route_alternatives": _Input(str, 1000),
     "current_plan": _Input(str, 2000),
     "environment_feedback": _Input(str, 240),
@@ -68,6 +62,18 @@ _INPUTS = {
     "peer_behaviors": _Input(list, 240),
     "executed_actions": _Input(list, 240),
     "prior_justifications": _Input(list, 240),
+    "event": _Input(str, 300),
+    "question": _Input(str, 300),
+    "doing": _Input(str, 300),
+    "day": _Input(dict, 240),
+    "part": _Input(dict, 300),
+    "situation": _Input(dict, 120),
+    "reactions": _Input(dict, 120),
+    "schedule": _Input(list, 240),
+    "day_plan": _Input(list, 300),
+    "events": _Input(list, 300),
+    "memories": _Input(list, 300, MAX_STATEMENTS),
+    "statements": _Input(list, 300, MAX_STATEMENTS),
 }
 _EXAMPLES = "examples"
 # What would close a tag, start a line of its own, or could not be sent as UTF-8.
@@ -84,7 +90,7 @@ class Template:
 
     Attributes:
         operation: Such as `assess_risk`.
-        title: The paper's name for it, which stands in the first line of the prompt.
+        title: Its name in the paper's style, which stands in the first line of the prompt.
         version: Counts the wordings, from 1.
         inputs: Values that are always given.
         optional_inputs: Values that are None where there is nothing to say or it is switched off.
@@ -158,7 +164,7 @@ def variants(folder: Path | None = None) -> list[str]:
 
 
 def load_templates(variant: str = "", folder: Path | None = None) -> Mapping[str, Template]:
-    """Reads and checks the ten templates.
+    """Reads and checks the templates.
 
     Args:
         variant: A variant to apply, or nothing.
@@ -206,7 +212,7 @@ def render(template: Template, values: Mapping[str, Any]) -> str:
 
 def _checked(file: str, name: str, value: Any) -> Any:
     """A value of the right type, cut to the bounds of its input."""
-    kind, max_chars = _INPUTS[name]
+    kind, max_chars, max_entries = _INPUTS[name]
     if not isinstance(value, kind) or isinstance(value, bool):
         given = "None" if value is None else type(value).__name__
         raise PromptError(f"{file}: {name} is {given}; allowed: {kind.__name__}")
@@ -217,19 +223,19 @@ def _checked(file: str, name: str, value: Any) -> Any:
                     f"{file}: {name} has an entry {reprlib.repr(entry)}; allowed: str, dict"
                 )
     try:
-        return _cut(value, max_chars)
+        return _cut(value, max_chars, max_entries)
     except TypeError as error:
         raise PromptError(f"{file}: {name} holds {error}, which is no JSON") from error
 
 
-def _cut(value: Any, max_chars: int) -> Any:
+def _cut(value: Any, max_chars: int, max_entries: int = MAX_ENTRIES) -> Any:
     """A JSON value with its long strings and lists cut."""
     if isinstance(value, str):
         return value if len(value) <= max_chars else value[: max_chars - 1] + "…"
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _cut(item, max_chars) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_cut(item, max_chars) for item in value[:MAX_ENTRIES]]
+        return [_cut(item, max_chars) for item in value[:max_entries]]
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, float) and math.isfinite(value):

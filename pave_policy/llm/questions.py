@@ -17,6 +17,15 @@ from pave_policy.backbone import (
     ThresholdRequest,
     VerdictRequest,
 )
+from pave_policy.generative.requests import (
+    DayPlanRequest,
+    DecompositionRequest,
+    FocalRequest,
+    ImportanceRequest,
+    InsightRequest,
+    ReactionRequest,
+)
+from pave_policy.llm import generative_questions as generative
 from pave_policy.llm import wording
 from pave_policy.records import GateMode
 from voville_env.core.codes import CueType
@@ -54,6 +63,7 @@ def _empirical(request: EmpiricalRequest) -> Values:
     return {
         "peer_behaviors": [peer.text for peer in request.peers],
         "relevant_rules": wording.rules_in_words(request.rules),
+        "p_emp_share": wording.share(request.p_emp_share),
     }
 
 
@@ -96,6 +106,7 @@ def _verdict(request: VerdictRequest) -> Values:
         "threshold": None if request.gate is GateMode.OFF else request.threshold,
         "officer_instruction": order,
         "prior_justifications": list(request.prior_justifications) or None,
+        "p_emp_share": wording.share(request.p_emp_share),
     }
 
 
@@ -103,7 +114,8 @@ def _action(request: ActionRequest) -> Values:
     return {
         **_person(request.persona),
         "verdict": wording.verdict_data(request.verdict),
-        "current_plan": wording.plan_in_words(request.verdict, request.context),
+        "current_plan": wording.plan_in_words(request),
+        "freedom": None if request.scoped else wording.FREEDOM,
         "relevant_rules": wording.rules_in_words(request.verdict.rules),
     }
 
@@ -127,6 +139,12 @@ _QUESTIONS: Mapping[type, tuple[str, Callable[[Any], Values]]] = {
     VerdictRequest: ("generate_verdict", _verdict),
     ActionRequest: ("emulate_action", _action),
     OutcomeRequest: ("propagate_outcome", _outcome),
+    ImportanceRequest: ("rate_importance", generative.importance),
+    DayPlanRequest: ("plan_day", generative.day_plan),
+    DecompositionRequest: ("decompose_plan", generative.decomposition),
+    FocalRequest: ("ask_focal_points", generative.focal_points),
+    InsightRequest: ("draw_insights", generative.insights),
+    ReactionRequest: ("react", generative.reaction),
 }
 
 
@@ -134,7 +152,7 @@ def question_of(request: object) -> tuple[str, Values]:
     """The operation and template variables of a request.
 
     Args:
-        request: One of the request records of `pave_policy.backbone`.
+        request: A request record of `pave_policy.backbone` or `pave_policy.generative.requests`.
 
     Returns:
         The operation's name, and a value for each variable.

@@ -10,13 +10,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from functools import cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from pave_policy.llm.answers import ANSWERS, MAX_ENTRY, Answer, can_be_encoded, fold
+from pave_policy.llm.answers import ANSWERS
+from pave_policy.llm.kinds import ANYTHING, MAX_ENTRY, Answer, Asked, can_be_encoded, fold
+from pave_policy.llm.strict_json import TOKEN, NotJsonError, parse
 from pave_policy.records import TimedAction
 from voville_env.errors import VovilleError, invalid
 
@@ -34,15 +35,9 @@ PLACEHOLDERS = frozenset(
 )
 """What the prompts' format lines have where a text belongs."""
 
-MAX_DIGITS = 100
-"""Digits of a number, whatever it is for."""
-MAX_DEPTH = 32
-"""Objects and lists inside each other."""
-
 _NOT_ON_ITS_OWN = "an object that is not on its own but inside something else"
 _TAG = re.compile(r"<(/?)(think|thinking|reasoning|reflection)\b[^<>]*>", re.IGNORECASE)
 _MARK = re.compile(r"(?P<fence>`{3,})[ \t]*[\w+#.-]*|(?P<list>\[\s*+)?\{")
-_TOKEN = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _LIST_GOES_ON = re.compile(r"\s*\]")
 _LINE_END = re.compile(r"\r\n?|\n")
 _ENTRY = re.compile(r"([0-9]{1,3})\.[ \t]+(.*)")
@@ -54,10 +49,6 @@ class UnreadableError(VovilleError, ValueError):
     """A reply that is refused: the message says why, in one short line that is safe to log."""
 
 
-class _NotJsonError(ValueError):
-    """A text that is not strict JSON."""
-
-
 class _Piece(NamedTuple):
     """A code block, or an object in the prose, which may stand at an end of a list."""
 
@@ -65,13 +56,19 @@ class _Piece(NamedTuple):
     in_list: bool
 
 
-def read_answer(text: str, operation: str, examples: Sequence[Mapping[str, Any]] = ()) -> Answer:
+def read_answer(
+    text: str,
+    operation: str,
+    examples: Sequence[Mapping[str, Any]] = (),
+    asked: Asked = ANYTHING,
+) -> Answer:
     """Reads the answer to an operation that asks for a JSON object.
 
     Args:
         text: The reply.
         operation: One of `ANSWERS`.
         examples: The answers that the prompt itself shows; they are never taken for the answer.
+        asked: What the prompt says of this answer in particular.
 
     Returns:
         The answer.
@@ -86,11 +83,11 @@ def read_answer(text: str, operation: str, examples: Sequence[Mapping[str, Any]]
     _check_text(text)
     answer = _only_answer(text, operation, examples)
     try:
-        read = model.model_validate(answer)
+        read = model.model_validate(answer, context=asked)
     except ValidationError as error:
         raise UnreadableError(_reason(error)) from None
     copied = {_plain(text) for example in examples for text in _texts(example)} | PLACEHOLDERS
-    said = {_plain(text) for text in _texts(read.model_dump())}
+    said = {_plain(text) for text in _texts(read.model_dump(mode="json"))}
     if said and said <= copied:
         raise UnreadableError("nothing but texts copied from the prompt")
     return read
@@ -191,7 +188,8 @@ def _only_answer(
         elif _holds_a_key(inner, model):
             raise UnreadableError(_NOT_ON_ITS_OWN)
     if not found:
-        raise UnreadableError(f"no JSON object with the keys {', '.join(model.model_fields)}")
+        keys = "keys" if len(model.model_fields) > 1 else "key"
+        raise UnreadableError(f"no JSON object with the {keys} {', '.join(model.model_fields)}")
     for example in examples:
         found.pop(_meaning(_unwrap(example, operation), model), None)
     if not found:
@@ -204,12 +202,12 @@ def _only_answer(
 def _objects(text: str, model: type[Answer]) -> list[dict[str, Any]]:
     """The outermost JSON objects of a reply: the reply itself, or those that it holds."""
     try:
-        return [_as_object(_parse(text))]
-    except _NotJsonError:
+        return [_as_object(parse(text))]
+    except NotJsonError:
         text = _after_reasoning(text)
     try:
-        return [_as_object(_parse(text))]
-    except _NotJsonError:
+        return [_as_object(parse(text))]
+    except NotJsonError:
         return list(_embedded(text, model))
 
 
@@ -228,8 +226,8 @@ def _embedded(text: str, model: type[Answer]) -> Iterator[dict[str, Any]]:
     given_key = _given_key(model)
     for piece in _pieces(text):
         try:
-            value = _parse(piece.text)
-        except _NotJsonError as error:
+            value = parse(piece.text)
+        except NotJsonError as error:
             if given_key.search(_unescaped(piece.text)):
                 raise UnreadableError(str(error)) from None
             continue
@@ -273,59 +271,11 @@ def _pieces(text: str) -> Iterator[_Piece]:
 def _object_end(text: str, start: int) -> int:
     """Where the brace that opens at `start` is closed, braces in strings aside."""
     depth = 0
-    for token in _TOKEN.finditer(text, start):
+    for token in TOKEN.finditer(text, start):
         depth += (token[0] == "{") - (token[0] == "}")
         if depth == 0:
             return token.end()
     raise UnreadableError("an object that is never closed")
-
-
-def _parse(text: str) -> Any:
-    """Parses strict JSON: no constants beyond the standard, no key twice, nothing vast."""
-    if _is_deep(text):
-        raise _NotJsonError("an object that is nested too deeply")
-    try:
-        return json.loads(
-            text,
-            parse_int=_parse_int,
-            parse_float=_parse_float,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_without_repeats,
-        )
-    except json.JSONDecodeError:
-        raise _NotJsonError("an object that is not strict JSON") from None
-
-
-def _is_deep(text: str) -> bool:
-    depth = 0
-    for token in _TOKEN.finditer(text):
-        depth += (token[0] in ("{", "[")) - (token[0] in ("}", "]"))
-        if depth > MAX_DEPTH:
-            return True
-    return False
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise _NotJsonError(f"a number of {len(digits)} digits")
-    return int(digits)
-
-
-def _parse_float(digits: str) -> float | str:
-    """A float; as it is written where reading would round it to a whole number."""
-    value = float(digits)
-    return digits if value.is_integer() and Decimal(digits) != Decimal(value) else value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _NotJsonError(f"{name}, which is not JSON")
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise _NotJsonError("an object that has a key twice")
-    return found
 
 
 def _unwrap(value: Mapping[str, Any], operation: str) -> Mapping[str, Any]:
@@ -365,11 +315,22 @@ def _squeeze(value: Any) -> Any:
     return value
 
 
-def _texts(answer: Mapping[str, Any]) -> Iterator[str]:
-    """The sentences of an answer; its decision and the words of a list are none."""
-    for key, value in answer.items():
-        if isinstance(value, str) and key != "decision":
-            yield value
+def _texts(answer: Mapping[str, Any]) -> list[str]:
+    """The sentences of an answer, but for the word that it decides by; else those of its list."""
+    own = [
+        value
+        for key, value in answer.items()
+        if isinstance(value, str) and key not in ("decision", "reaction")
+    ]
+    lists = [value for value in answer.values() if isinstance(value, list)]
+    return own or [text for entries in lists for text in _words(entries)]
+
+
+def _words(entries: Sequence[Any]) -> Iterator[str]:
+    for entry in entries:
+        for value in entry.values() if isinstance(entry, Mapping) else [entry]:
+            if isinstance(value, str):
+                yield value
 
 
 def _plain(text: str) -> str:

@@ -21,6 +21,17 @@ from pave_policy.backbone import (
     ThresholdRequest,
     VerdictRequest,
 )
+from pave_policy.generative.requests import (
+    DayPlanRequest,
+    DecompositionRequest,
+    Event,
+    EventKind,
+    FocalRequest,
+    ImportanceRequest,
+    InsightRequest,
+    PlanEntry,
+    ReactionRequest,
+)
 from pave_policy.records import Assessment, GateMode, TimedAction, Verdict
 from voville_env.core.codes import (
     Behaviour,
@@ -48,6 +59,20 @@ _TRADES = (
 _DISPOSITIONS = ("patient and mindful of rules", "quick to act and rather bold", "even-tempered")
 _RULES = (Rule.RED_LIGHT, Rule.CROSSWALK_ONLY)
 _THRESHOLD = 60
+_FIRE = Event(EventKind.FIRE, "A fire burns three tiles to the south", key="fire", severity=90)
+_CROSSING = Event(EventKind.OTHERS_CROSS, "A person crosses on red", key="crossing")
+_MEMORIES = (
+    "The café terrace was crowded at noon",
+    "An officer stood at the crossing by the park",
+    "A neighbour waved from across the street",
+    "The pedestrian signal by the office takes long to change",
+)
+_DAY = 160
+_DAY_PLAN = (
+    PlanEntry("sit on the café terrace", 0, 90),
+    PlanEntry("walk home by way of the park", 90, 30),
+    PlanEntry("cook and rest at home", 120, 40),
+)
 
 
 def sample_requests(number: int = 0) -> tuple[object, ...]:
@@ -57,7 +82,7 @@ def sample_requests(number: int = 0) -> tuple[object, ...]:
         number: Which situation, from 0.
 
     Returns:
-        Ten requests, in the order of the paper's prompts.
+        One request of each operation, in the order of `OPERATIONS`.
     """
     persona, context = _persona(number), _context(number)
     cues, verdict = context.situational_cues, _verdict(persona)
@@ -77,6 +102,7 @@ def sample_requests(number: int = 0) -> tuple[object, ...]:
         _verdict_request(persona),
         ActionRequest(verdict, context, persona),
         OutcomeRequest(verdict, actions, moved=True, sanctioned=False),
+        *_generative_requests(persona),
     )
 
 
@@ -96,6 +122,25 @@ def closed_gate_request(number: int = 0) -> VerdictRequest:
     return replace(request, assessment=tempting, gate=GateMode.PROMPT, officer_in_sight=False)
 
 
+def _generative_requests(persona: PersonaCard) -> tuple[object, ...]:
+    return (
+        ImportanceRequest(persona, _FIRE),
+        DayPlanRequest(persona, day=2, minutes=_DAY, memories=_MEMORIES),
+        DecompositionRequest(persona, _DAY_PLAN[1], _DAY_PLAN),
+        FocalRequest(persona, _MEMORIES),
+        InsightRequest(persona, "How do people treat the signal by the park?", _MEMORIES),
+        ReactionRequest(
+            persona,
+            doing="sit on the café terrace",
+            events=(_FIRE, _CROSSING),
+            importance=(3, 5),
+            memories=_MEMORIES[:2],
+            can_follow=True,
+            officer_in_sight=True,
+        ),
+    )
+
+
 def _persona(number: int) -> PersonaCard:
     first, last = _FIRST_NAMES[number % 10], _LAST_NAMES[number // 10 % 10]
     return PersonaCard(
@@ -112,6 +157,7 @@ def _persona(number: int) -> PersonaCard:
                 "CROSSWALK_ONLY", "People cross at crosswalks.", utility=55, injunctive=False
             ),
         ),
+        schedule=("day 1, tick 0: cafe_seat", "day 2, tick 540: home"),
     )
 
 

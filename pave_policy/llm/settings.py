@@ -36,6 +36,8 @@ class ChatSettings(BaseModel):
         api_key_env: The environment variable that holds the key.
         api_key_file: A file with the key on its first line; goes before the variable.
         headers: Further headers. Their values are hidden wherever they would be shown.
+        embedding_model: The model that embeds for the generative agent; without one its vectors
+            are made here.
         temperature: None leaves the choice to the endpoint, here and below.
         top_p: Nucleus sampling.
         seed: For endpoints that take one.
@@ -62,6 +64,7 @@ class ChatSettings(BaseModel):
     api_key_env: str = Field(default="", pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$", max_length=64)
     api_key_file: str = ""
     headers: Mapping[str, str] = Field(default={}, repr=False)
+    embedding_model: str = Field(default="", pattern=r"^(\S(.*\S)?)?$")
     temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
@@ -145,6 +148,8 @@ class ChatSettings(BaseModel):
             JSON-ready values; no key, header, query, port or path.
         """
         values = {name: getattr(self, name) for name in _DECISIVE}
+        if self.embedding_model:
+            values["embedding_model"] = self.embedding_model
         service = read_address(self.base_url).service
         return {**values, "service": service, "extra_body": dict(self.extra_body)}
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pave_policy.llm.kinds import ANYTHING, Asked
+
 
 class Shape(BaseModel):
     """One reply and what becomes of it.
@@ -20,6 +22,7 @@ class Shape(BaseModel):
         reply: The text, or the part of it that is repeated.
         times: How often the text is repeated.
         examples: What the prompt showed as examples.
+        asked: What the prompt said of its answer.
         verdict: Whether it is read.
         value: What it is read as; None where it is refused.
         why: The reason why it is refused.
@@ -32,6 +35,7 @@ class Shape(BaseModel):
     reply: str
     times: int = 1
     examples: list[dict[str, Any]] = Field(default_factory=list)
+    asked: Asked = ANYTHING
     verdict: Literal["accepted", "refused"]
     value: dict[str, Any] | list[dict[str, Any]] | None = None
     why: str = ""

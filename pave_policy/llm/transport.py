@@ -1,125 +1,28 @@
-"""One exchange with an OpenAI-compatible chat endpoint: attempts, limits, and what went wrong."""
+"""One exchange with an OpenAI-compatible endpoint: attempts, limits, and what went wrong."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pave_policy.llm.access import find_access
 from pave_policy.llm.budget import Budget, OverBudgetError, Reservation
 from pave_policy.llm.complaint import speaks_of_filter
-from pave_policy.llm.completion import Completion, filtered, read_completion, read_models
+from pave_policy.llm.completion import Completion, filtered, read_models
 from pave_policy.llm.diagnosis import absent, failure_of, one_line, refused_key
 from pave_policy.llm.dialect import Dialect
 from pave_policy.llm.faults import Fault, Kind, fault_of_body, fault_of_status
 from pave_policy.llm.line import Answer, Line
 from pave_policy.llm.pace import Pace
+from pave_policy.llm.reply import CallError, Reply
+from pave_policy.llm.request import ChatRequest, EmbeddingRequest, Request
 from pave_policy.llm.settings import ChatSettings
 from pave_policy.outcome import Failure
 from voville_env.errors import RunAbortedError, VovilleError
 
-
-@dataclass(frozen=True)
-class ChatRequest:
-    """What is asked.
-
-    Attributes:
-        prompt: The only message, from the user.
-        max_tokens: Length of the reply at most.
-        json_answer: Whether JSON is expected.
-    """
-
-    prompt: str
-    max_tokens: int
-    json_answer: bool
-
-    def logical(self, settings: ChatSettings) -> dict[str, Any]:
-        """What decides the answer, whatever dialect the endpoint speaks: the key of a cache.
-
-        Args:
-            settings: Of the model.
-
-        Returns:
-            JSON-ready values without anything secret.
-        """
-        identity = settings.identity()
-        names = ("service", "model", "temperature", "top_p", "seed", "extra_body")
-        return {name: identity[name] for name in names} | {
-            "messages": [{"role": "user", "content": self.prompt}],
-            "max_tokens": self.max_tokens,
-            "json_mode": settings.json_mode and self.json_answer,
-        }
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What came back, without secrets.
-
-    Attributes:
-        text: The reply; None where there is none.
-        finish: Why the model stopped, in the endpoint's word; ``"content_filter"`` where a filter
-            refused the request.
-        refusal: What the model said where it declined.
-        reasoning: What it thought aloud, where the endpoint tells.
-        prompt_tokens: Tokens sent in all attempts, as far as the endpoint told.
-        completion_tokens: Tokens received in all attempts, as far as the endpoint told.
-        raw: The body as received.
-        latency: Seconds that the last attempt took.
-        attempts: Requests sent.
-        sent: The parameters of the last of them, without messages.
-    """
-
-    text: str | None
-    finish: str | None
-    refusal: str | None
-    reasoning: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    raw: str
-    latency: float
-    attempts: int
-    sent: Mapping[str, Any]
-
-
-class CallError(VovilleError):
-    """A call that got no reply, for good; its text is free of secrets.
-
-    Attributes:
-        failure: What kind of failure, of those that happen to calls.
-        detail: The cause in words, that of the last attempt.
-        attempts: Requests sent.
-        latency: Seconds that the last attempt took.
-        prompt_tokens: Tokens sent in all attempts, as far as the endpoint told.
-        completion_tokens: Tokens received in all attempts, as far as the endpoint told.
-        raw: The last body received, if any.
-    """
-
-    def __init__(
-        self,
-        failure: Failure,
-        detail: str,
-        attempts: int = 0,
-        latency: float = 0.0,
-        prompt_tokens: int | None = None,
-        completion_tokens: int | None = None,
-        raw: str = "",
-    ) -> None:
-        super().__init__(
-            failure, detail, attempts, latency, prompt_tokens, completion_tokens, raw
-        )  # whole, so that it survives pickling
-        self.failure = failure
-        self.detail = detail
-        self.attempts = attempts
-        self.latency = latency
-        self.prompt_tokens = prompt_tokens
-        self.completion_tokens = completion_tokens
-        self.raw = raw
-
-    def __str__(self) -> str:
-        return self.detail
+__all__ = ["CallError", "ChatRequest", "EmbeddingRequest", "Endpoint", "Reply", "Request"]
 
 
 @dataclass
@@ -204,8 +107,8 @@ class Endpoint:
         """
         return self.budget.cost_of(prompt_tokens, completion_tokens)
 
-    async def send(self, request: ChatRequest) -> Reply:
-        """Asks the model.
+    async def send(self, request: Request) -> Reply:
+        """Asks the model, or the one that embeds.
 
         Args:
             request: What is asked.
@@ -271,7 +174,7 @@ class Endpoint:
             self._lines[loop] = Line(self._access, self.settings.concurrency)
         return self._lines[loop]
 
-    async def _exchange(self, request: ChatRequest, line: Line) -> Reply:
+    async def _exchange(self, request: Request, line: Line) -> Reply:
         """Makes attempts until one succeeds or no further one makes sense."""
         progress = _Progress()
         failed = 0
@@ -280,15 +183,15 @@ class Endpoint:
             if isinstance(result, Completion):
                 self._has_succeeded = True
                 return self._reply(result, progress)
-            if self._adapt(result, progress):
+            if self._adapt(result, request, progress):
                 continue
             if not result.kind.is_passing or failed >= self.settings.retries:
-                raise await self._error(result, progress)
+                raise await self._error(result, request, progress)
             await self._pace.back_off(result, failed)
             failed += 1
 
     async def _attempt(
-        self, request: ChatRequest, line: Line, progress: _Progress
+        self, request: Request, line: Line, progress: _Progress
     ) -> Completion | Fault:
         async with line.slots:
             await line.starts.wait()
@@ -297,17 +200,14 @@ class Endpoint:
                 raise RunAbortedError(self._aborted)
             budget = self.budget  # which may be replaced in the meantime
             reserved = self._reserve(request, progress)
-            progress.sent = self._dialect.parameters(
-                request.max_tokens, json_answer=request.json_answer
-            )
+            progress.sent = request.parameters(self._dialect)
             progress.attempts += 1
             await line.open()
             started = time.perf_counter()
-            answer = await line.chat(
-                self._base, request.prompt, progress.sent, self.settings.timeout
-            )
+            body = {**request.content(), **progress.sent}
+            answer = await line.post(self._base, request.path, body, self.settings.timeout)
             progress.latency = time.perf_counter() - started
-        result = self._clean(answer) if isinstance(answer, Fault) else self._read(answer)
+        result = self._clean(answer) if isinstance(answer, Fault) else self._read(answer, request)
         progress.count(result)
         if isinstance(result, Fault) and result.costs_nothing:
             budget.settle(reserved, 0, 0)
@@ -315,17 +215,17 @@ class Endpoint:
             budget.settle(reserved, result.prompt_tokens, result.completion_tokens)
         return result
 
-    def _reserve(self, request: ChatRequest, progress: _Progress) -> Reservation:
+    def _reserve(self, request: Request, progress: _Progress) -> Reservation:
         try:
             return self.budget.reserve(request.prompt, request.max_tokens)
         except OverBudgetError as error:
             raise self._call_error(Failure.OVER_BUDGET, str(error), progress) from error
 
-    def _read(self, answer: Answer) -> Completion | Fault:
+    def _read(self, answer: Answer, request: Request) -> Completion | Fault:
         if answer.status == 400 and speaks_of_filter(answer.body):
             return filtered(answer.body)
         if 200 <= answer.status < 300:
-            result = read_completion(answer.body)
+            result = request.read(answer.body)
             return self._clean(result) if isinstance(result, Fault) else result
         return self._clean(fault_of_status(answer.status, answer.headers, answer.body))
 
@@ -351,9 +251,9 @@ class Endpoint:
             sent=progress.sent,
         )
 
-    def _adapt(self, fault: Fault, progress: _Progress) -> bool:
+    def _adapt(self, fault: Fault, request: Request, progress: _Progress) -> bool:
         """Whether the request can be sent in another way: another parameter, another path."""
-        if fault.kind is Kind.REJECTED:
+        if fault.kind is Kind.REJECTED and isinstance(request, ChatRequest):
             return self._dialect.adapt(progress.sent, fault.complaint)
         if fault.kind is Kind.ABSENT and not fault.complaint.is_about_model:
             return self._turn_to_v1()
@@ -367,8 +267,8 @@ class Endpoint:
         self.notes.append(f"nothing is found without /v1: {self._base} is used")
         return True
 
-    async def _error(self, fault: Fault, progress: _Progress) -> VovilleError:
-        reason = await self._reason_to_abort(fault)
+    async def _error(self, fault: Fault, request: Request, progress: _Progress) -> VovilleError:
+        reason = await self._reason_to_abort(fault, request)
         if not reason:
             return self._call_error(failure_of(fault), fault.cause, progress, fault.raw)
         self._aborted = reason
@@ -380,14 +280,16 @@ class Endpoint:
         spent = (progress.prompt_tokens, progress.completion_tokens)
         return CallError(failure, detail, progress.attempts, progress.latency, *spent, raw)
 
-    async def _reason_to_abort(self, fault: Fault) -> str:
+    async def _reason_to_abort(self, fault: Fault, request: Request) -> str:
         """Why no call can succeed; empty where others may."""
         if fault.kind is Kind.KEY:
             return refused_key(self._base, fault, self._access.origin)
         if fault.kind is Kind.ABSENT:
             listed = await self._list_models()
             offered = [] if isinstance(listed, Fault) else listed
-            return absent(self._base, self.settings.model, fault, offered, added_v1=self._added_v1)
+            model = request.model(self.settings)
+            place = f"{self._base}{request.path}"
+            return absent(place, model, fault, offered, added_v1=self._added_v1)
         if fault.kind in (Kind.QUOTA, Kind.MOVED):
             return f"{self._base}: {fault.cause}"
         if fault.kind is Kind.UNREACHED and not self._has_succeeded:

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pave_policy.backbone import Escape, OutcomeRequest
-from pave_policy.records import Assessment, TimedAction, Verdict
+from pave_policy.backbone import ActionRequest, Escape, OutcomeRequest
+from pave_policy.records import Assessment, PeerShare, TimedAction, Verdict
 from voville_env.core.codes import CueType, Direction, Instruction, Rule, SignalState
 from voville_env.observation import CUE_TEXT, RULE_TEXT, Context, Cue, compass
 from voville_env.policy import PersonaCard
@@ -58,6 +58,18 @@ def rules_in_words(rules: Sequence[Rule]) -> str:
         Their contents, parted by semicolons.
     """
     return "; ".join(RULE_TEXT[rule] for rule in rules)
+
+
+def share(of: PeerShare) -> str | None:
+    """Whose share of the people observed is in question, where it is not that of who complies.
+
+    Args:
+        of: Whose.
+
+    Returns:
+        A phrase; None for those who comply.
+    """
+    return "those who break a rule" if of is PeerShare.VIOLATION else None
 
 
 def personal_rules(persona: PersonaCard) -> str:
@@ -245,18 +257,23 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def plan_in_words(verdict: Verdict, context: Context) -> str:
+FREEDOM = "whoever breaks these rules breaks any other that stands in the way as well"
+"""What is told where a violation is not kept to the rules that it targets."""
+
+
+def plan_in_words(request: ActionRequest) -> str:
     """What the planner is about to do.
 
     Args:
-        verdict: The verdict.
-        context: The context.
+        request: The verdict and its situation.
 
     Returns:
         A sentence.
     """
-    goal = "the safe zone" if context.escaping else "the scheduled destination"
-    if verdict.violates:
+    goal = "the safe zone" if request.context.escaping else "the scheduled destination"
+    if request.verdict.violates and not request.scoped:
+        return f"Go to {goal} by the shortest way, whatever rules it breaks."
+    if request.verdict.violates:
         return f"Go to {goal} by the shortest way that breaks no rule but those in question."
     return f"Go to {goal} by the way that keeps every rule, waiting where it must."
 

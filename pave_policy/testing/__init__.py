@@ -5,7 +5,14 @@ here, or is a function of one's own. `python -m pave_policy.testing` runs one as
 """
 
 from pave_policy.testing.canned import canned
-from pave_policy.testing.exchange import OPERATIONS, Answerer, StubReply, StubRequest, error_body
+from pave_policy.testing.exchange import (
+    OPERATIONS,
+    Answerer,
+    StubReply,
+    StubRequest,
+    error_body,
+    vectors_body,
+)
 from pave_policy.testing.faults import ERRORS
 from pave_policy.testing.replies import (
     always,
@@ -36,4 +43,5 @@ __all__ = [
     "requires_key",
     "script",
     "values",
+    "vectors_body",
 ]

@@ -22,11 +22,11 @@ def _logged(log: TextIO) -> Answerer:
     """Answers as `canned` does, after a line on the request that a kill cannot take back."""
 
     def answer(request: StubRequest) -> StubReply:
-        messages = json.dumps(request.body.get("messages"), sort_keys=True)
+        asked = request.body.get("messages", request.body.get("input"))
         line = {
             "number": request.number,
             "operation": request.operation,
-            "sha256": hashlib.sha256(messages.encode()).hexdigest(),
+            "sha256": hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest(),
         }
         print(json.dumps(line), file=log, flush=True)
         return canned(request)
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 (default): any free port")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds a request takes")
     parser.add_argument("--model", default="stub", help="the model that it lists")
-    parser.add_argument("--log", type=Path, help="file that gets a JSON line for each chat request")
+    parser.add_argument("--log", type=Path, help="file that gets a JSON line for each request")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         answer: Answerer = canned

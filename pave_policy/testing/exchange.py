@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -19,21 +19,30 @@ OPERATIONS = {
     "GenerateVerdict": "generate_verdict",
     "EmulateAction": "emulate_action",
     "PropagateOutcome": "propagate_outcome",
+    "RateImportance": "rate_importance",
+    "PlanDay": "plan_day",
+    "DecomposePlan": "decompose_plan",
+    "AskFocalPoints": "ask_focal_points",
+    "DrawInsights": "draw_insights",
+    "React": "react",
 }
 """Operations as a prompt names them in its first line, and as `StubRequest.operation` does."""
+EMBED = "embed"
+"""What `StubRequest.operation` calls a request for vectors."""
 _OPERATION_LINE = re.compile(r"OPERATION: (\w+)[ \t]*(?:\r?\n|\Z)")
 
 
 @dataclass(frozen=True)
 class StubRequest:
-    """A chat request as it arrived.
+    """A request for a chat completion or for vectors, as it arrived.
 
     Attributes:
         path: Without the query.
         query: What follows the question mark; empty without one.
         headers: By name in lower case.
         body: The JSON object that was sent; empty where it was none.
-        operation: Which operation the prompt asks for, such as ``"assess_risk"``; None for others.
+        operation: Which operation the prompt asks for, such as ``"assess_risk"``; ``"embed"`` for
+            vectors; None for others.
         number: From 0, in order of arrival.
     """
 
@@ -46,8 +55,8 @@ class StubRequest:
 
     @property
     def prompt(self) -> str:
-        """The text of all messages, one below the other."""
-        return "\n".join(message_texts(self.body))
+        """The text of all messages, or all texts to embed, one below the other."""
+        return "\n".join(message_texts(self.body) or input_texts(self.body))
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,38 @@ def message_texts(body: Mapping[str, Any]) -> list[str]:
     if not isinstance(messages, list):
         return []
     return [_text(item.get("content")) for item in messages if isinstance(item, dict)]
+
+
+def input_texts(body: Mapping[str, Any]) -> list[str]:
+    """Reads the texts whose vectors are asked for.
+
+    Args:
+        body: Of a request for vectors.
+
+    Returns:
+        The texts.
+    """
+    given = body.get("input")
+    texts = given if isinstance(given, list) else [given]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def vectors_body(vectors: Sequence[Sequence[float]], prompt_tokens: int = 10) -> str:
+    """Writes vectors as OpenAI's API does.
+
+    Args:
+        vectors: One a text.
+        prompt_tokens: Tokens of the texts.
+
+    Returns:
+        A JSON object.
+    """
+    data = [
+        {"object": "embedding", "index": index, "embedding": list(vector)}
+        for index, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": prompt_tokens, "total_tokens": prompt_tokens}
+    return json.dumps({"object": "list", "data": data, "model": "stub", "usage": usage})
 
 
 def _text(content: object) -> str:

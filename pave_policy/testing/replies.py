@@ -6,8 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pave_policy.testing.canned import JSON_ANSWERS, JSON_KEYS, canned, prompt_digest
-from pave_policy.testing.exchange import OPERATIONS, Answerer, StubReply, StubRequest, error_body
+from pave_policy.testing.canned import JSON_ANSWERS, JSON_KEYS, canned, json_answer
+from pave_policy.testing.exchange import (
+    EMBED,
+    OPERATIONS,
+    Answerer,
+    StubReply,
+    StubRequest,
+    error_body,
+)
 from pave_policy.testing.faults import ERRORS
 from voville_env.errors import invalid
 
@@ -36,7 +43,7 @@ def by_operation(
     """Answers some operations in their own way.
 
     Args:
-        replies: What answers an operation, by its name in snake case.
+        replies: What answers an operation, by its name in snake case; ``"embed"`` for vectors.
         default: Answers the rest.
 
     Returns:
@@ -45,9 +52,10 @@ def by_operation(
     Raises:
         InvalidValueError: If there is no such operation.
     """
+    known = (*OPERATIONS.values(), EMBED)
     for operation in replies:
-        if operation not in OPERATIONS.values():
-            raise invalid("operation", operation, OPERATIONS.values())
+        if operation not in known:
+            raise invalid("operation", operation, known)
 
     def answer(request: StubRequest) -> StubReply | str:
         if request.operation is None:
@@ -109,7 +117,7 @@ def values(**fixed: object) -> Answerer:
     def answer(request: StubRequest) -> StubReply:
         if request.operation not in JSON_ANSWERS:
             return canned(request)
-        fields = JSON_ANSWERS[request.operation](prompt_digest(request))
+        fields = json_answer(request)
         return StubReply(content=json.dumps({key: fixed.get(key, fields[key]) for key in fields}))
 
     return answer

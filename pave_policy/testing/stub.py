@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from pave_policy.testing.canned import canned
 from pave_policy.testing.exchange import (
+    EMBED,
     Answerer,
     StubReply,
     StubRequest,
@@ -28,6 +29,7 @@ from voville_env.errors import InvalidValueError
 
 HOST = "127.0.0.1"
 CHAT_PATH = "/v1/chat/completions"
+EMBEDDINGS_PATH = "/v1/embeddings"
 MODELS_PATH = "/v1/models"
 _BACKLOG = 1024
 _NOT_JSON = StubReply(status=400, content="The body is not a JSON object.")
@@ -42,8 +44,8 @@ class StubServer:
     Attributes:
         port: Where it listens.
         url: The base URL for a client.
-        requests: The chat requests in order of arrival.
-        in_flight: Chat requests in flight now.
+        requests: The requests for completions and for vectors in order of arrival.
+        in_flight: How many of them are in flight now.
         max_in_flight: The most there have been at once.
     """
 
@@ -58,8 +60,8 @@ class StubServer:
         """Starts the server.
 
         Args:
-            answer: Answers each chat request, or the answers in order; by default `canned`.
-            latency: Seconds that each chat request takes.
+            answer: Answers each request, or the answers in order; by default `canned`.
+            latency: Seconds that each request takes.
             models: The models that it lists; it answers for any.
             port: Where to listen; 0 for any free port.
 
@@ -102,10 +104,11 @@ class StubServer:
         self._thread.join()
 
     def counts(self) -> dict[str | None, int]:
-        """Counts the chat requests.
+        """Counts the requests.
 
         Returns:
-            How many there were of each operation; None stands for any other prompt.
+            How many there were of each operation, ``"embed"`` included; None stands for any other
+            prompt.
         """
         return dict(Counter(request.operation for request in list(self.requests)))
 
@@ -134,7 +137,7 @@ class StubServer:
 
     async def _handle(self, request: HttpRequest) -> HttpReply | None:
         path, _, query = request.target.partition("?")
-        routes = {CHAT_PATH: "POST", MODELS_PATH: "GET"}
+        routes = {CHAT_PATH: "POST", EMBEDDINGS_PATH: "POST", MODELS_PATH: "GET"}
         if path not in routes:
             message = f"There is no {path!r} here; there is {' and '.join(routes)}."
             return HttpReply(404, error_body(message, code="unknown_url").encode())
@@ -147,9 +150,8 @@ class StubServer:
 
     async def _chat(self, http: HttpRequest, path: str, query: str) -> HttpReply | None:
         body = _read_object(http.body)
-        request = StubRequest(
-            path, query, http.headers, body or {}, operation_of(body or {}), next(self._numbers)
-        )
+        operation = EMBED if path == EMBEDDINGS_PATH else operation_of(body or {})
+        request = StubRequest(path, query, http.headers, body or {}, operation, next(self._numbers))
         self.requests.append(request)
         self._count(1)
         try:

@@ -14,6 +14,7 @@ from voville_env.cli.bench import bench
 from voville_env.cli.doctor import doctor
 from voville_env.cli.replay import replay, report
 from voville_env.cli.scenarios import scenarios_app
+from voville_env.cli.sweep import sweep
 from voville_env.cli.throughput import throughput
 from voville_env.errors import RunAbortedError, VovilleError
 from voville_env.policy import COMMANDS
@@ -41,6 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(bench)
+app.command()(sweep)
 app.command()(report)
 app.command()(replay)
 app.command()(throughput)

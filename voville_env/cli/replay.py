@@ -4,29 +4,68 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from voville_env.cli.answering import CHAT
-from voville_env.cli.bench import print_report
+from voville_env.cli.running import print_report
+from voville_env.errors import InvalidValueError
 
 RunFolder = Annotated[Path, typer.Argument(help="Run folder.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def report(run: RunFolder, as_json: JsonFlag = False) -> None:
-    """Scores a run's finished episodes again, from their logs alone, and writes the report."""
-    from voville_env.benchmarks.folder import only_run
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; several give one report.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where the report of several runs is written.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Scores finished episodes again, from their logs alone, and writes the report.
+
+    A single run is also analysed, in RUN/analysis.
+    """
+    if len(runs) > 1:
+        _report_several(runs, out, as_json=as_json)
+    elif out is not None:
+        raise InvalidValueError(f"--out is {str(out)!r}; allowed: with several runs alone")
+    else:
+        _report_one(runs[0], as_json=as_json)
+
+
+def _report_one(run: Path, *, as_json: bool) -> None:
+    from voville_env.benchmarks.analysis.write import write_analysis
+    from voville_env.benchmarks.folder import only_run, read_manifest
     from voville_env.benchmarks.replay import report_again
 
+    read_manifest(run)
     with only_run(run):
         summary, made = report_again(run)
+        analysis = write_analysis(run)
+    _show(summary, made, run, as_json=as_json)
+    if not as_json:
+        typer.echo(f"Analysis: {analysis.folder / 'analysis.html'}")
+        if analysis.notice:
+            typer.echo(analysis.notice)
+
+
+def _report_several(runs: list[Path], out: Path | None, *, as_json: bool) -> None:
+    from voville_env.benchmarks.merge import report_runs
+
+    if out is None:
+        raise InvalidValueError("several runs need --out: where their report is written")
+    summary, made = report_runs(runs, out)
+    _show(summary, made, out, as_json=as_json)
+
+
+def _show(summary: dict[str, Any], made: Any, folder: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False, allow_nan=False))
     else:
-        print_report(made, run, quick=bool(summary["no_score"]))
+        print_report(made, folder, quick=bool(summary["no_score"]))
 
 
 def replay(

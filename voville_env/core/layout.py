@@ -32,6 +32,8 @@ PADDED = codes.WIDTH + 2 * PAD
 UNREACHABLE = 0xFFFF
 NO_SIGNAL = 255
 FAR = 255
+DISTANCES = codes.WIDTH + codes.HEIGHT - 1
+"""Manhattan distances in a town, 0 included."""
 EVENTS = 1024
 """Event records kept between two drains; the tests count that one tick cannot write more."""
 
@@ -68,7 +70,7 @@ TOWN = _record(
         ("building", "u1", (_T,)),  # building number, 0 outdoors
         ("owners", "u4", (BUILDINGS,)),  # bit i: agent i owns the building
         ("in_force", "u1", (_T,)),  # rule bits in force on the tile
-        ("near_signal", "u1", (_T,)),  # nearest signal within 12 tiles, or NO_SIGNAL
+        ("near_signal", "u1", (_T,)),  # nearest signal within sight's radius, or NO_SIGNAL
         ("near_signal_distance", "u1", (_T,)),  # tiles
         ("safe", "u1", (_T,)),  # 1 in the safe zone
         ("kerb", "u1", (_T,)),  # Direction to the nearest pavement, 4 off the carriageway
@@ -93,7 +95,7 @@ CONFIG = _record(
         ("n_confederates", "i4"),
         ("n_officers", "i4"),
         ("safe_destination", "i4"),
-        ("cue_radius", "i4"),
+        ("cue_radius", "i4"),  # of what is no hazard: signals and conversations
         ("hazard_radius", "i4"),  # 0: the hazard's own reach (C-13)
         ("authority_radius", "i4"),
         ("instruction_radius", "i4"),
@@ -101,7 +103,7 @@ CONFIG = _record(
         ("peer_memory", "i4"),  # ticks a seen act stays with a visible peer
         ("sanction_radius", "i4"),
         ("supervised_radius", "i4"),
-        ("severity_decay", "i4"),  # severity lost per tile
+        ("severity_lost", "i4", (DISTANCES,)),  # of a hazard, by distance in tiles (C-26)
         ("perception_delay", "i4"),  # ticks (C-28)
         ("late_severity", "i4"),
         ("conversation_severity", "i4"),
@@ -150,6 +152,7 @@ CONFIG = _record(
         ("phase_kind", "i4", (4, PHASES)),  # Instruction
         ("phase_ticks", "i4", (4, PHASES)),
         ("officer_direction", "i4", (4,)),  # Direction of a redirect
+        ("officer_reactive", "i4", (4,)),  # 1: orders only people on the move (C-22)
     ]
 )
 

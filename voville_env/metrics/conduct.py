@@ -43,9 +43,13 @@ def origin_zone(episode: Episode) -> str:
     return min(zones, key=lambda zone: (-zones[zone], zone), default="")
 
 
-def _rate(rows: Iterable[Row], unit: Unit, rules: int = TREL) -> MetricValue:
+def _rate(
+    rows: Iterable[Row], unit: Unit, rules: int = TREL, *, count_authorised: bool = False
+) -> MetricValue:
     kept = list(rows)
     authorised = sum(1 for row in kept if row.authorised & rules)
+    if count_authorised:
+        kept = [row._replace(violated=row.violated | row.authorised) for row in kept]
     cases = COUNTERS[unit](kept, rules, rules)
     return mean_rate(cases, NO_OPPORTUNITY, extra={"authorised_ticks": authorised})
 
@@ -112,7 +116,12 @@ def coverage(episode: Episode, unit: Unit) -> MetricValue:
 
 
 def vr_by_officer(
-    episode: Episode, unit: Unit, *, above: int = -1, upto: int | None = None
+    episode: Episode,
+    unit: Unit,
+    *,
+    above: int = -1,
+    upto: int | None = None,
+    count_authorised: bool = False,
 ) -> MetricValue:
     """VR_near, VR_mid, VR_far (MET-01, C-16): the café rate by distance to the nearest officer.
 
@@ -121,11 +130,13 @@ def vr_by_officer(
         unit: Tick or encounter.
         above: Distances up to this one are left out.
         upto: Greatest distance; None has no end and takes in "no officer on duty".
+        count_authorised: Whether crossing after an officer's pass is a violation too (C-20).
 
     Returns:
         Mean over agents.
     """
-    return _rate((r for r in window_rows(episode) if _between(r.dist_officer, above, upto)), unit)
+    rows = [row for row in window_rows(episode) if _between(row.dist_officer, above, upto)]
+    return _rate(rows, unit, count_authorised=count_authorised)
 
 
 def _between(distance: int | None, above: int, upto: int | None) -> bool:

@@ -126,11 +126,37 @@ _CONDUCT: tuple[Metric, ...] = (
         "down",
         partial(recovery.t_rec, anchor=recovery.origin_anchor),
     ),
+    _mean(
+        "t_rec_severity70",
+        "T_rec from severity 70, ticks",
+        "down",
+        partial(recovery.t_rec, anchor=recovery.severity_anchor),
+    ),
+    _mean(
+        "t_rec_extinguish",
+        "T_rec from the end of the fire, ticks",
+        "down",
+        partial(recovery.t_rec, anchor=recovery.extinguish_anchor),
+    ),
     _rate("ocr", "OCR", "up", Scope.OFFICERS, conduct.ocr, Unit.INSTRUCTION),
     _rate("vr_near", "VR_near", "down", Scope.OFFICERS, _near),
     _rate("vr_mid", "VR_mid", "none", Scope.OFFICERS, _mid),
     _rate("vr_far", "VR_far", "none", Scope.OFFICERS, _far),
     _rate("vr_exit", "VR_exit", "none", Scope.OFFICERS, conduct.vr_exit),
+    *(
+        _rate(
+            f"{key}_with_authorised",
+            f"{title}, authorised counted",
+            "none",
+            Scope.OFFICERS,
+            partial(function, count_authorised=True),
+        )
+        for key, title, function in (
+            ("vr_near", "VR_near", _near),
+            ("vr_mid", "VR_mid", _mid),
+            ("vr_far", "VR_far", _far),
+        )
+    ),
     _rate("cr_d1", "CR_D1", "down", Scope.PEERS, _cr1),
     _rate("cr_d2", "CR_D2", "down", Scope.PEERS, _cr2),
     _rate("cr_d1_agent", "CR_D1, commuters", "down", Scope.PEERS, _cr1, Unit.AGENT),

@@ -112,6 +112,15 @@ class Verdict(NamedTuple):
     fallback: bool
 
 
+class Reaction(NamedTuple):
+    """What a policy says it does about what happens; it holds until the person's next one."""
+
+    agent: int
+    day: int
+    tick: int
+    fallback: bool
+
+
 class Importance(NamedTuple):
     """How important a policy says that an event is."""
 
@@ -133,6 +142,12 @@ class Operation(StrEnum):
     GENERATE_VERDICT = "generate_verdict"
     EMULATE_ACTION = "emulate_action"
     PROPAGATE_OUTCOME = "propagate_outcome"
+    RATE_IMPORTANCE = "rate_importance"
+    PLAN_DAY = "plan_day"
+    DECOMPOSE_PLAN = "decompose_plan"
+    ASK_FOCAL_POINTS = "ask_focal_points"
+    DRAW_INSIGHTS = "draw_insights"
+    REACT = "react"
 
 
 class Answer(StrEnum):
@@ -153,6 +168,11 @@ class Fallback(StrEnum):
     PLAN = "plan"
     TEMPLATE = "template"
     TABLE = "table"
+    ORDINARY = "ordinary"
+    SCHEDULE = "schedule"
+    ENTRY = "entry"
+    NONE = "none"
+    CONTINUE = "continue"
 
 
 class Call(NamedTuple):
@@ -177,7 +197,18 @@ class Fire(NamedTuple):
     @property
     def reach(self) -> int:
         """Tiles up to which its severity is at least 1."""
-        return (self.severity - 1) // SEVERITY_LOST_PER_TILE
+        return self.tiles_at(1)
+
+    def tiles_at(self, severity: int) -> int:
+        """How far some severity is felt, by the paper's formula whatever the scenario's model.
+
+        Args:
+            severity: The least that counts.
+
+        Returns:
+            Tiles; below 0 for more than the fire has.
+        """
+        return (self.severity - severity) // SEVERITY_LOST_PER_TILE
 
 
 @dataclass(frozen=True)
@@ -201,6 +232,7 @@ class Episode:
         ticks: Ticks from the start of day 1 to the end of the episode.
         harm: Harm of each person over the run: severity / 100, summed over ticks.
         verdicts: What the policy says it decided; empty for a policy that says nothing.
+        reactions: What the policy says it does about what happens, by agent and time.
         importance: What the policy says it rated.
         calls: What the policy asked of a language model; empty for a policy without one.
     """
@@ -221,6 +253,7 @@ class Episode:
     ticks: int
     harm: tuple[float, ...]
     verdicts: tuple[Verdict, ...]
+    reactions: tuple[Reaction, ...]
     importance: tuple[Importance, ...]
     calls: tuple[Call, ...]
 

@@ -7,9 +7,11 @@ for and against. Cases are ticks, or instructions: an encounter is never a fallb
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from voville_env.core.codes import Instruction, Label, SignalState
 from voville_env.metrics.episode import Episode, Response, Row
 from voville_env.metrics.spoken import NO_RECORDS
 from voville_env.metrics.values import MetricValue, Unit, nothing, window_rows
@@ -17,6 +19,10 @@ from voville_env.metrics.values import MetricValue, Unit, nothing, window_rows
 Rate = Callable[[Episode, Unit], MetricValue]
 Tick = tuple[int, int, int]
 """Agent, day and tick."""
+_CASE = Row(
+    *(0, 0, 0, 0, 0, 0, False, Label.NONE, Label.NONE, "", None, None),
+    *(SignalState.NONE, None, False, True, Instruction.NONE, False),
+)
 
 
 def without_fallbacks(
@@ -24,8 +30,9 @@ def without_fallbacks(
 ) -> MetricValue:
     """A rate of conduct without the ticks in which a fallback decided, and its bounds.
 
-    A fallback verdict decides in its tick if it is about any of the rate's rules; it decides an
-    instruction in any tick between the order and the judgement of it.
+    A fallback verdict decides in its tick if it is about any of the rate's rules, and a fallback
+    reaction until the person's next one; either decides an instruction in any tick between the
+    order and the judgement of it.
 
     Args:
         episode: The episode.
@@ -33,15 +40,18 @@ def without_fallbacks(
         rate: The rate.
         rules: Every rule that may be at stake in it.
         exposed: Whether it counts an attendee without an opportunity as 0; one who had nothing but
-            fallbacks is then left out.
+            fallbacks, or whom one kept from any opportunity, is then left out.
 
     Returns:
         The rate; `least` and `most` are what it is with those cases all for and all against.
     """
-    if not episode.verdicts:
+    if not episode.verdicts and not episode.reactions:
         return nothing(NO_RECORDS)
     fallen = {(v.agent, v.day, v.tick) for v in episode.verdicts if v.fallback and v.rules & rules}
     whole = rate(episode, unit)
+    if exposed:
+        episode = _with_the_kept(episode, rules)
+    fallen |= _under_fallback_reaction(episode)
     rest, least, most = whole, whole.value, whole.value
     if fallen:
         left = _left(episode, fallen)
@@ -52,7 +62,7 @@ def without_fallbacks(
         least, most = _bounds(episode, unit, rate, fallen, rules)
     number = (whole.denominator or 0) - (rest.denominator or 0)
     extra = {f"fallback_{unit}s": number, "least": least, "most": most}
-    reason = "only fallbacks" if rest.value is None and number else rest.reason
+    reason = "only fallbacks" if rest.value is None and whole.value is not None else rest.reason
     return replace(rest, reason=reason, extra=extra)
 
 
@@ -65,6 +75,44 @@ def _bounds(
     if kept is None or broken is None:
         return None, None
     return min(kept, broken), max(kept, broken)
+
+
+def _with_the_kept(episode: Episode, rules: int) -> Episode:
+    """The episode with one case for each attendee whom a fallback reaction kept by the fire.
+
+    Who stays there has no opportunity, and is counted as one who would not break a rule; under a
+    fallback reaction nobody knows.
+    """
+    without = episode.attendees - _with_opportunity(episode, rules)
+    spots = [
+        (agent, *state.when)
+        for agent in sorted(without)
+        for state in episode.states[agent]
+        if state.dist_fire is not None and episode.in_window(*state.when)
+    ]
+    spots += [r[:3] for r in episode.reactions if r.agent in without and episode.in_window(*r[1:3])]
+    first = {spot[0]: spot for spot in sorted(_held(episode, spots), reverse=True)}
+    added = [_CASE._replace(agent=a, day=d, tick=t, stake=rules) for a, d, t in first.values()]
+    return replace(episode, rows=tuple(sorted((*episode.rows, *added), key=lambda row: row[:3])))
+
+
+def _under_fallback_reaction(episode: Episode) -> set[Tick]:
+    """The ticks that count in any rate and in which a fallback reaction held."""
+    spots: list[Tick] = [row[:3] for row in episode.rows]
+    for agent, day, last, *_, waited in episode.responses:
+        spots += [(agent, day, tick) for tick in range(last - waited, last + 1)]
+    return _held(episode, spots)
+
+
+def _held(episode: Episode, spots: Iterable[Tick]) -> set[Tick]:
+    """Those of some ticks in which a fallback reaction held."""
+    starts = [reaction[:3] for reaction in episode.reactions]
+    held = set()
+    for spot in spots:
+        number = bisect_right(starts, spot) - 1
+        if number >= 0 and starts[number][0] == spot[0] and episode.reactions[number].fallback:
+            held.add(spot)
+    return held
 
 
 def _left(episode: Episode, fallen: set[Tick]) -> Episode:

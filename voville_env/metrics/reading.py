@@ -28,6 +28,7 @@ from voville_env.metrics.episode import (
     Importance,
     Operation,
     Order,
+    Reaction,
     Response,
     Row,
     State,
@@ -72,6 +73,7 @@ class LogReader:
         self._arrivals: list[Arrival] = []
         self._sanctions: list[int] = []
         self._verdicts: list[Verdict] = []
+        self._reactions: list[Reaction] = []
         self._importance: list[Importance] = []
         self._calls: list[Call] = []
         self._end: Event | None = None
@@ -91,6 +93,7 @@ class LogReader:
             "arrival": self._arrival,
             "sanction": self._sanction,
             "verdict": self._verdict,
+            "reaction": self._reaction,
             "importance": self._rating,
             "llm_call": self._called,
             "run_end": self._finish,
@@ -155,6 +158,7 @@ class LogReader:
             ticks=self._end["steps"] // self._header["clock"]["steps_per_tick"],
             harm=tuple(float(totals[agent]["harm"]) for agent in self._agents),
             verdicts=tuple(sorted(self._verdicts)),
+            reactions=tuple(sorted(self._reactions)),
             importance=tuple(sorted(self._importance, key=repr)),
             calls=tuple(self._calls),
         )
@@ -319,10 +323,15 @@ class LogReader:
             )
         )
 
+    def _reaction(self, record: Event) -> None:
+        fallback = record.get("fallback") is not None
+        self._reactions.append(Reaction(*self._key(record), fallback))
+
     def _rating(self, record: Event) -> None:
-        self._importance.append(
-            Importance(record["description"], record["rescaled"], record.get("severity"))
-        )
+        if record.get("fallback") is None:  # what stands in for a rating is nobody's
+            self._importance.append(
+                Importance(record["description"], record["rescaled"], record.get("severity"))
+            )
 
     def _called(self, record: Event) -> None:
         for call in record["calls"]:

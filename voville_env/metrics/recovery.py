@@ -18,6 +18,8 @@ from voville_env.metrics.values import (
 
 Inside = Callable[[State], bool]
 Anchor = Callable[[Episode, int], int]
+ACUTE = 70
+"""Severity above which the paper speaks of the fire in the café (F1.1)."""
 
 
 def _stays(episode: Episode, agent: int) -> Iterator[tuple[State, int, int]]:
@@ -74,6 +76,35 @@ def origin_anchor(episode: Episode, agent: int) -> int:
     """
     origin = origin_zone(episode)
     return left_for_good(episode, agent, lambda state: state.zone == origin)
+
+
+def severity_anchor(episode: Episode, agent: int) -> int:
+    """First tick from which the severity of the fire stays at 70 or below (C-27, C-50).
+
+    Args:
+        episode: An episode with a fire.
+        agent: Who.
+
+    Returns:
+        A tick of the fire day.
+    """
+    hot = max(fire.tiles_at(ACUTE + 1) for fire in episode.fires)
+    return left_for_good(
+        episode, agent, lambda state: state.dist_fire is not None and state.dist_fire <= hot
+    )
+
+
+def extinguish_anchor(episode: Episode, agent: int) -> int:
+    """The tick at which the fire is out, the same for everybody (C-50).
+
+    Args:
+        episode: An episode with a fire.
+        agent: Who; all have the same.
+
+    Returns:
+        A tick of the fire day.
+    """
+    return min(episode.extinction, episode.end_of_fire_day)
 
 
 def t_rec(episode: Episode, unit: Unit, *, anchor: Anchor) -> MetricValue:

@@ -173,7 +173,7 @@ def gate_leak(episode: Episode, unit: Unit) -> MetricValue:
 
 
 def fallback_share(episode: Episode, unit: Unit) -> MetricValue:
-    """Verdicts that no model gave ÷ verdicts (LLM-04).
+    """Decisions that no model gave ÷ decisions (LLM-04): verdicts, or reactions without any.
 
     Args:
         episode: The episode.
@@ -182,10 +182,8 @@ def fallback_share(episode: Episode, unit: Unit) -> MetricValue:
     Returns:
         A share.
     """
-    if not episode.verdicts:
-        return nothing(NO_RECORDS)
-    number = sum(v.fallback for v in episode.verdicts)
-    return share(number, len(episode.verdicts), NO_RECORDS)
+    decided = [item.fallback for item in episode.verdicts or episode.reactions]
+    return share(sum(decided), len(decided), NO_RECORDS)
 
 
 def importance_gap(episode: Episode, unit: Unit) -> MetricValue:

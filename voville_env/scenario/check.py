@@ -46,6 +46,12 @@ def _check_counts(world: World) -> None:
     for name in every:
         if every.count(name) > 1:
             raise _fail(world, f"id {name!r} is used twice")
+    # A control without confederates may carry the count of the scenario that it belongs to.
+    taking_part = len(spec.confederates)
+    if taking_part and spec.confederate_count not in (None, taking_part):
+        raise _fail(
+            world, f"confederate_count is {spec.confederate_count}; allowed: 0 to {taking_part}"
+        )
 
 
 def _check_references(world: World) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from operator import index
 
+import numpy as np
+
 from voville_env.core import layout
 from voville_env.core.codes import WIDTH, Direction, Instruction
 from voville_env.errors import InvalidValueError
 from voville_env.scenario.load import World
+from voville_env.scenario.schema import Perception
 
 Window = tuple[int, int, int]
 _KINDS = {
@@ -16,6 +19,9 @@ _KINDS = {
     "pass": Instruction.PASS,
     "redirect": Instruction.REDIRECT,
 }
+_CURVE = {"severity_model", "severity_decay"}
+_WALKTHROUGH = ((0, 95), (2, 95), (3, 92), (4, 85), (8, 80), (12, 65), (15, 45), (18, 30))
+"""Tiles and severities of D.1's printed cues; the fire's own tile and the lines between: ours."""
 
 
 def compile_config(
@@ -85,11 +91,31 @@ def check_window(world: World, window: Window) -> Window:
     return day, start, end
 
 
+def severity_lost(perception: Perception) -> list[int]:
+    """What a hazard loses of its severity on the way to whoever perceives it (C-26).
+
+    Args:
+        perception: The model and, for the linear one, the loss a tile.
+
+    Returns:
+        The loss for each Manhattan distance, at most 100.
+    """
+    tiles = np.arange(layout.DISTANCES)
+    if perception.severity_model == "linear":
+        lost = np.minimum(perception.severity_decay * tiles, 100)
+    else:
+        at, severity = zip(*_WALKTHROUGH, strict=True)
+        lost = severity[0] - np.rint(np.interp(tiles, at, severity))
+        lost[tiles > at[-1]] = 100
+    return [int(loss) for loss in lost]
+
+
 def _fill_settings(world: World, record: layout.Records) -> None:
     spec = world.scenario
     for part in (spec.clock, spec.perception, spec.authority):
-        for key, value in part.model_dump().items():
+        for key, value in part.model_dump(exclude=_CURVE).items():
             record[key] = value
+    record.severity_lost[:] = severity_lost(spec.perception)
     record.n_agents = len(spec.agents)
     record.n_confederates = len(spec.confederates)
     record.n_officers = len(spec.officers)
@@ -157,6 +183,7 @@ def _fill_scripts(world: World, record: layout.Records) -> None:
         record.officer_until[o] = spec.absolute(officer.day, officer.end)
         record.officer_signal[o] = world.town.intersection_index(officer.intersection)
         record.officer_direction[o] = Direction[officer.redirect]
+        record.officer_reactive[o] = int(officer.reactive)
         record.officer_phases[o] = len(officer.script)
         for k, phase in enumerate(officer.script):
             record.phase_kind[o, k] = _KINDS[phase.kind]

@@ -17,9 +17,11 @@ from pydantic import BaseModel, ValidationError
 from voville_env.errors import ScenarioError, invalid
 from voville_env.scenario.schema import Persona, PersonaFile, Scenario
 from voville_env.town import Town, load_town
+from voville_env.variant import Variant, read_variant
 
 Model = TypeVar("Model", bound=BaseModel)
 _ROOT = "voville_env.scenarios"
+_IDENTITY = ("name", "control")
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +239,65 @@ def load_map(name: str) -> Town:
     return load_town(path)
 
 
+def scenario_variant(name: str) -> Variant:
+    """Reads a scenario's name with the keys that it may change.
+
+    Args:
+        name: A shipped name or a path, and after an `@` dotted keys with values.
+
+    Returns:
+        The plain name or path and the changes.
+
+    Raises:
+        InvalidValueError: If the changes cannot be read.
+    """
+    if name.endswith(".toml") and Path(name).exists():
+        return Variant(name)
+    return read_variant(name)
+
+
+def _read_variant(scenario: str | Path) -> tuple[Scenario, str]:
+    """Reads a scenario and changes what its name says; also tells where it comes from."""
+    variant = scenario_variant(scenario) if isinstance(scenario, str) else Variant(str(scenario))
+    path = Path(variant.base)
+    if path.suffix != ".toml":
+        path = data_path(f"{variant.base}.toml")
+        if not path.exists():
+            raise ScenarioError(str(invalid("scenario", variant.base, scenario_names())))
+    source = f"{path} with {variant.text}" if variant.settings else str(path)
+    data = read_scenario(path)
+    for key, value in variant.settings.items():
+        if key in _IDENTITY:
+            raise ScenarioError(f"{source}: key {key!r} is {value!r}; allowed: in a file alone")
+        table: dict[str, Any] = {}
+        inner = table
+        *parents, last = key.split(".")
+        for parent in parents:
+            inner[parent] = inner = {}
+        inner[last] = value
+        data = _merged(data, table)
+    spec = _with_local_files(validate(Scenario, data, source), path.parent)
+    return _renamed(spec, variant), source
+
+
+def _renamed(spec: Scenario, variant: Variant) -> Scenario:
+    """A variant goes by its own name, and is controlled by the same variant of its control."""
+    if not variant.settings:
+        return spec
+    changes = {
+        key: Variant(name, variant.settings).name
+        for key in _IDENTITY
+        if (name := getattr(spec, key)) is not None
+    }
+    return spec.model_copy(update=changes)
+
+
 def load_world(scenario: str | Path | Scenario) -> World:
     """Loads a scenario with its town and people, and checks that they fit together.
 
     Args:
-        scenario: Name of a shipped scenario, a path to a TOML file, or a scenario.
+        scenario: Name of a shipped scenario or path to a TOML file, either with changed keys as in
+            `fire_escape@perception.hazard_radius=12`, or a scenario.
 
     Returns:
         The world.
@@ -256,14 +312,7 @@ def load_world(scenario: str | Path | Scenario) -> World:
         source = f"scenario {scenario.name!r}"
         spec = scenario
     else:
-        path = Path(scenario)
-        if path.suffix != ".toml":
-            path = data_path(f"{scenario}.toml")
-            if not path.exists():
-                raise ScenarioError(str(invalid("scenario", str(scenario), scenario_names())))
-        source = str(path)
-        spec = validate(Scenario, read_scenario(path), source)
-        spec = _with_local_files(spec, path.parent)
+        spec, source = _read_variant(scenario)
     people = load_personas(spec.personas)
     by_id = {persona.id: persona for persona in people.personas}
     for index, plan in enumerate(spec.agents):

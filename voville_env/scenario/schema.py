@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from voville_env.core import layout
 
@@ -96,7 +103,10 @@ class Phase(Part):
 
 
 class Officer(Part):
-    """A scripted officer (Table 5): post, duty and a script that repeats; passive without one."""
+    """A scripted officer (Table 5): post, duty and a script that repeats; passive without one.
+
+    A `reactive` officer orders only people who have moved in the tick before (C-22).
+    """
 
     id: str
     name: str
@@ -109,6 +119,7 @@ class Officer(Part):
     end: int = Field(ge=1)
     script: list[Phase] = Field(default_factory=list, max_length=layout.PHASES)
     redirect: Literal["N", "E", "S", "W"] = "W"
+    reactive: bool = False
 
 
 class Crossing(Part):
@@ -136,7 +147,12 @@ class Clock(Part):
 
 
 class Perception(Part):
-    """Radii in tiles and delays in ticks (requirements PER-03, C-12 to C-14, C-28)."""
+    """Radii in tiles and delays in ticks (requirements PER-03, C-12 to C-14, C-28).
+
+    `cue_radius` is about what is no hazard: signals, and conversations, which carry three tiles at
+    most. `hazard_radius` 0 is the hazard's own reach. Severity falls by `severity_decay` a tile, or
+    along the `walkthrough` of the paper's D.1, which reaches 18 tiles (C-26).
+    """
 
     cue_radius: int = Field(default=12, ge=1, le=20)
     hazard_radius: int = Field(default=0, ge=0, le=100)
@@ -145,9 +161,20 @@ class Perception(Part):
     peer_radius: int = Field(default=12, ge=1, le=20)
     peer_memory: int = Field(default=3, ge=1, le=20)
     perception_delay: int = Field(default=0, ge=0, le=20)
+    severity_model: Literal["linear", "walkthrough"] = "linear"
     severity_decay: int = Field(default=5, ge=0, le=100)
     late_severity: int = Field(default=25, ge=1, le=100)
     conversation_severity: int = Field(default=15, ge=1, le=100)
+
+    @model_validator(mode="after")
+    def _decay_counts(self) -> Perception:
+        default = type(self).model_fields["severity_decay"].default
+        if self.severity_model != "linear" and self.severity_decay != default:
+            raise ValueError(
+                f"severity_decay is {self.severity_decay}, which severity_model "
+                f"{self.severity_model!r} has no use for; allowed with it: {default}"
+            )
+        return self
 
 
 class Authority(Part):
@@ -190,7 +217,10 @@ class Rewards(Part):
 
 
 class Scenario(Part):
-    """A scenario: everything but the seed."""
+    """A scenario: everything but the seed.
+
+    With a `confederate_count` only the first of the confederates take part (C-02).
+    """
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     version: int = Field(ge=1)
@@ -216,7 +246,13 @@ class Scenario(Part):
     agents: list[AgentPlan] = Field(min_length=1)
     fires: list[Fire] = Field(default_factory=list, max_length=layout.HAZARDS)
     officers: list[Officer] = Field(default_factory=list, max_length=4)
+    confederate_count: int | None = Field(default=None, ge=0, le=4)
     confederates: list[Confederate] = Field(default_factory=list, max_length=4)
+
+    @field_validator("confederates")
+    @classmethod
+    def _first(cls, listed: list[Confederate], info: ValidationInfo) -> list[Confederate]:
+        return listed[: info.data.get("confederate_count")]
 
     @property
     def ticks(self) -> int:

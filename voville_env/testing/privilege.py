@@ -189,8 +189,10 @@ def _fire_breaks_out(scene: Scene) -> bool:
 
 
 def _signal_moves(scene: Scene) -> bool:
-    signal = int(scene.town.near_signal[int(scene.me.tile)])
-    if signal >= int(scene.town.n_signals):
+    here = int(scene.me.tile)
+    signal = int(scene.town.near_signal[here])
+    away = int(scene.town.near_signal_distance[here])
+    if signal >= int(scene.town.n_signals) or away > int(scene.config.cue_radius):
         return False
     scene.state.signal_start[signal] += 3
     return True

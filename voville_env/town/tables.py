@@ -26,7 +26,6 @@ from voville_env.errors import CapacityError
 from voville_env.town.model import Town
 
 _CARRIAGEWAY = (Terrain.ROAD, Terrain.CROSSWALK)
-_NEAR = 12
 _SEE_THROUGH = tuple(terrain for terrain in Terrain if terrain is not Terrain.WALL)
 _DOORS = (Terrain.DOOR, Terrain.PRIVATE_DOOR)
 
@@ -98,7 +97,7 @@ def _fill_signals(town: Town, record: layout.Records) -> None:
             for tile in box.tiles():
                 away = np.abs(xs - tile % WIDTH) + np.abs(ys - tile // WIDTH)
                 record.signal_distance[k] = np.minimum(record.signal_distance[k], away)
-                closer = (away <= _NEAR) & (away < record.near_signal_distance)
+                closer = (away <= layout.SIGHT) & (away < record.near_signal_distance)
                 record.near_signal[closer] = k
                 record.near_signal_distance[closer] = away[closer]
 

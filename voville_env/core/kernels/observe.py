@@ -162,6 +162,7 @@ def insert_cue(rows, count, kind, away, severity, dx, dy):
 @small
 def in_conversation(town, config, state, agent, i):
     """Whether somebody stands close by in the same building while nobody has to flee."""
+    radius = min(_TALK_RADIUS, config.cue_radius)
     if agent.escaping != 0 or town.building[agent.tile] == 0 or agent.at_goal == 0:
         return False
     for j in range(config.n_agents):
@@ -169,7 +170,7 @@ def in_conversation(town, config, state, agent, i):
         if (
             j != i
             and other.active != 0
-            and distance(agent.tile, other.tile) <= _TALK_RADIUS
+            and distance(agent.tile, other.tile) <= radius
             and same_context(town, agent.tile, other.tile)
         ):
             return True
@@ -224,13 +225,13 @@ def write_tiles(town, state, agent, tiles):
 
 
 @small
-def write_signal(town, state, agent, row):
-    """Fills the `signal` row with the nearest signal."""
+def write_signal(town, config, state, agent, row):
+    """Fills the `signal` row with the nearest signal within the cue radius."""
     k = town.near_signal[agent.tile]
     row[0] = 0
     row[1] = 0
     row[2] = FAR
-    if k != NO_SIGNAL:
+    if k != NO_SIGNAL and town.near_signal_distance[agent.tile] <= config.cue_radius:
         row[0] = state.signal_state[k]
         row[1] = min(state.signal_change[k], 255)
         row[2] = town.near_signal_distance[agent.tile]
@@ -267,6 +268,6 @@ def observe(town, config, state, i, record):
     write_tiles(town, state, agent, record.tiles)
     write_peers(town, config, state, agent, i, record.peer_behaviors, record.tiles)
     write_cues(town, config, state, agent, i, record.situational_cues, record.tiles)
-    write_signal(town, state, agent, record.signal)
+    write_signal(town, config, state, agent, record.signal)
     write_rules(town, agent, record.rules)
     write_mask(town, state, agent, record.action_mask)

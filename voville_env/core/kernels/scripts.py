@@ -157,6 +157,8 @@ def deliver(town, config, state, events):
             for o in range(config.n_officers):
                 if state.officer_kind[o] == _NONE or not hears(town, config, state, agent.tile, o):
                     continue
+                if config.officer_reactive[o] != 0 and agent.tile == agent.from_tile:
+                    continue
                 officer = state.agents[config.n_agents + config.n_confederates + o]
                 away = distance(agent.tile, officer.tile)
                 if away < best_distance:

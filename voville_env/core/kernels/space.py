@@ -35,10 +35,8 @@ def severity(config, state, tile, tick):
     worst = 0
     for k in range(HAZARDS):
         if state.fire_severity[k] > 0 and state.fire_from[k] <= tick < state.fire_until[k]:
-            here = state.fire_severity[k] - config.severity_decay * distance(
-                tile, state.fire_tile[k]
-            )
-            worst = max(worst, here)
+            away = distance(tile, state.fire_tile[k])
+            worst = max(worst, state.fire_severity[k] - config.severity_lost[away])
     return worst
 
 
@@ -50,4 +48,4 @@ def perceived_severity(config, state, tile, k):
     away = distance(tile, state.fire_tile[k])
     if config.hazard_radius > 0 and away > config.hazard_radius:
         return 0
-    return max(0, state.fire_severity[k] - config.severity_decay * away)
+    return max(0, state.fire_severity[k] - config.severity_lost[away])

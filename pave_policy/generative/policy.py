@@ -1,0 +1,225 @@
+"""The generative agent as a policy: the baseline without any PAVE module (BAS-03).
+
+Observe, rate, remember, reflect, plan, retrieve and react. It weighs neither legitimacy nor
+sanctions, and knows no gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from pave_policy.backbone import run_all
+from pave_policy.generative.agent import Moment, Person
+from pave_policy.generative.day_plan import minutes_of
+from pave_policy.generative.perceiving import Places, name_places, perceive
+from pave_policy.generative.planning import plan_day, work_out_step
+from pave_policy.generative.reaction import react, step
+from pave_policy.generative.reflection import is_due, reflect
+from pave_policy.generative.requests import (
+    MAX_IMPORTANCE,
+    Event,
+    GenerativeBackbone,
+    ImportanceRequest,
+)
+from pave_policy.generative.settings import GenerativeSettings
+from pave_policy.generative.surrogate import GenerativeSurrogate
+from pave_policy.generative.turn import Record, Turn, memory_record, record, value_of
+from pave_policy.glance import Glance
+from pave_policy.memory import warm_up
+from pave_policy.memory.stream import EntryKind
+from pave_policy.outcome import Outcome
+from pave_policy.reasoning import ReasoningPolicy, Work
+from pave_policy.site import Site
+from pave_policy.walking import walkers_of
+from voville_env.errors import InvalidValueError, LifecycleError
+from voville_env.observation import Observation
+from voville_env.policy import Actions, Briefing, Observations
+
+_OPERATIONS = (
+    "rate_importance",
+    "plan_day",
+    "decompose_plan",
+    "ask_focal_points",
+    "draw_insights",
+    "react",
+    "embed",
+)
+
+
+class VanillaPolicy(ReasoningPolicy):
+    """The generative agent after Park et al. on a backbone."""
+
+    def __init__(
+        self,
+        backbone: GenerativeBackbone | None = None,
+        name: str = "vanilla",
+        *,
+        reflection_trigger: int | None = None,
+        retrieved: int | None = None,
+    ) -> None:
+        """Takes its parts.
+
+        Args:
+            backbone: Who answers the operations; the surrogate unless given.
+            name: Shown in tables.
+            reflection_trigger: Summed importance beyond which a reflection takes place.
+            retrieved: Most entries that one retrieval brings to mind.
+
+        Raises:
+            InvalidValueError: If a number is not allowed, or the backbone lacks an operation.
+        """
+        if backbone is None:
+            from pave_policy.surrogate import Surrogate
+
+            backbone = Surrogate()
+        if missing := [item for item in _OPERATIONS if not hasattr(backbone, item)]:
+            raise InvalidValueError(
+                f"backbone {backbone.name!r} cannot play {name!r}: "
+                f"it does not answer {', '.join(missing)}"
+            )
+        super().__init__(name, concurrent=backbone.concurrent)
+        chosen = {"reflection_trigger": reflection_trigger, "retrieved": retrieved}
+        given = {key: value for key, value in chosen.items() if value is not None}
+        self.options = GenerativeSettings(**given)
+        self.backbone = backbone
+        self._people: dict[str, Person] = {}
+        self._places: Places = {}
+        self._ticks_per_day = 0
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies the policy.
+
+        Returns:
+            Its numbers, and its backbone with all constants.
+        """
+        numbers = asdict(self.options)
+        if isinstance(self.backbone, GenerativeSurrogate):
+            numbers["calibration"] = self.backbone.calibration.described()
+        return numbers | {"backbone": self.backbone.settings()}
+
+    def reset(self, briefing: Briefing) -> None:
+        """Starts an episode: nothing is carried over from the one before.
+
+        Args:
+            briefing: The town, the people and the clock.
+        """
+        super().reset(briefing)
+        walkers = walkers_of(briefing)
+        roads = warm_up(briefing.town)
+        self._places = name_places(briefing.town)
+        self._ticks_per_day = briefing.ticks_per_day
+        self._people = {
+            agent: Person(persona, walkers[agent]) for agent, persona in briefing.personas.items()
+        }
+        for agent, person in self._people.items():
+            dawn = Site(agent=agent, day=1)
+            for text in roads:
+                person.stream.add(EntryKind.ROAD, text, now=0)
+                person.log.append(memory_record(dawn, "warm-up", text))
+
+    def records(self) -> list[Record]:
+        """Decision records since the last call.
+
+        Returns:
+            Records of type `llm_call`, `importance` and `memory`, agent by agent.
+        """
+        records: list[Record] = []
+        for person in self._people.values():
+            records += person.log
+            person.log = []
+        return records
+
+    def steer(self, observations: Observations, glances: Mapping[str, Glance]) -> Actions:
+        """One step of everybody.
+
+        Args:
+            observations: One observation an agent.
+            glances: What those see who may have something to do.
+
+        Returns:
+            One action an agent.
+        """
+        people = self._people
+        return {
+            agent: int(step(people[agent], glances[agent])) if agent in glances else 0
+            for agent in observations
+        }
+
+    def due(self, observations: Observations, glances: Mapping[str, Glance]) -> list[Work]:
+        """The deliberations that this step asks for; none but at the start of a tick.
+
+        Args:
+            observations: One observation an agent.
+            glances: What those see who may have something to do.
+
+        Returns:
+            One coroutine a person to whom something is new.
+
+        Raises:
+            LifecycleError: If the policy was not told of an agent.
+        """
+        if unknown := [agent for agent in glances if agent not in self._people]:
+            raise LifecycleError(
+                f"{self.name} was told nothing of {', '.join(unknown)}: "
+                "call policy.reset(env.briefing()) before the first act()"
+            )
+        works = []
+        for agent, glance in glances.items():
+            own = glance.own
+            if own.step != 0:
+                continue
+            person, observation = self._people[agent], observations[agent]
+            now = (own.day - 1) * self._ticks_per_day + own.tick
+            moment = person.take_in(perceive(observation, glance, self._places), glance, now)
+            site = self.site(agent, own)
+            turn = Turn(person, glance, self.backbone, site, now, self.options)
+            wakes = person.plan is None or person.plan.day != own.day
+            if wakes or moment.new or moment.at_hand is not None or is_due(turn):
+                works.append(self._deliberate(turn, moment, observation))
+        return works
+
+    async def _deliberate(self, turn: Turn, moment: Moment, observation: Observation) -> None:
+        """One person's tick: plan, rate and keep what is new, reflect, react."""
+        person = turn.person
+        if person.plan is None or person.plan.day != turn.site.day:
+            await plan_day(turn, max(1, minutes_of(self._ticks_per_day)))
+        await _rate(turn, moment.new)
+        if is_due(turn):
+            await reflect(turn)
+        if moment.at_hand is not None:
+            assert person.plan is not None
+            doing = await work_out_step(turn, person.plan) if moment.at_hand else None
+            activity = "" if doing is None else doing.activity
+            await react(turn, activity, moment.at_hand, observation)
+
+
+async def _rate(turn: Turn, events: tuple[Event, ...]) -> None:
+    """Rates new events side by side and keeps them; one without a usable rating counts 1."""
+    asked = [turn.ask("RateImportance", partial(_ask, turn, event), _in_range) for event in events]
+    answers = await run_all(asked, side_by_side=turn.backbone.concurrent)
+    for event, (outcome, records) in zip(events, answers, strict=True):
+        score = 1 if outcome.value is None else outcome.value
+        rating = record(
+            "importance",
+            turn.site,
+            description=event.text,
+            score=score,
+            rescaled=100 * score // MAX_IMPORTANCE,
+            event_id=event.key,
+            severity=event.severity,
+            fallback=value_of(outcome.failure),
+        )
+        turn.person.log += [*records, rating]
+        turn.person.keep(event, score, turn.now)
+        turn.write("observation", event.text)
+
+
+async def _ask(turn: Turn, event: Event, desk: GenerativeBackbone) -> Outcome[int]:
+    return await desk.rate_importance(ImportanceRequest(turn.person.persona, event))
+
+
+def _in_range(score: int) -> bool:
+    return 1 <= score <= MAX_IMPORTANCE
