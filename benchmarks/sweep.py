@@ -118,6 +118,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         (OFFICERS,),
         _ORDERS,
     ),
+    Parameter(
+        "slip_rate",
+        POLICY,
+        "slip_rate",
+        (0, 5, 10, 20),
+        (FIRE, OFFICERS, PEERS),
+        (*_ESCAPE, *_ORDERS, *_CONTAGION, "gate_leak"),
+    ),
     Parameter("risk_veto", POLICY, "risk_veto", (0, 50, 65, 80, 95), (OFFICERS,), _ORDERS),
     Parameter(
         "oscillation_guard",

@@ -58,6 +58,8 @@ class SurrogateSettings:
         benefit_hazard: Least benefit under a hazard; its severity where that is more.
         weight_norm: Weight of the normative expectation against the benefit.
         weight_peers: Weight of the peers' conduct against the benefit.
+        slip_rate: Percentage of verdicts that come out as the opposite of what follows from the
+            scores, drawn from the seed: what the gate in code is there for.
     """
 
     risk_model: Annotated[RiskModel, Source("ours: the bands alone miss D.2 (C-15)")] = (
@@ -96,6 +98,7 @@ class SurrogateSettings:
     benefit_hazard: Annotated[int, Source("ours: necessity outweighs a personal rule")] = 60
     weight_norm: Annotated[float, Source(_BALANCE)] = 0.5
     weight_peers: Annotated[float, Source(_BALANCE)] = 0.5
+    slip_rate: Annotated[int, Source("ours: no slips unless asked for")] = 0
 
     def __post_init__(self) -> None:
         """Checks what can be switched; a member of a closed set may be given by its name.
@@ -115,6 +118,10 @@ class SurrogateSettings:
         if type(self.risk_veto) is not int or not 0 <= self.risk_veto <= 100:
             raise InvalidValueError(
                 f"risk_veto is {self.risk_veto!r}; allowed: whole numbers from 1 to 100, 0 for none"
+            )
+        if type(self.slip_rate) is not int or not 0 <= self.slip_rate <= 50:
+            raise InvalidValueError(
+                f"slip_rate is {self.slip_rate!r}; allowed: whole numbers from 0 to 50, in per cent"
             )
 
     def described(self) -> dict[str, Any]:

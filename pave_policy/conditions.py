@@ -17,7 +17,7 @@ from voville_env.errors import InvalidValueError, invalid
 SHARED_THRESHOLD = 60
 """The median of the published thresholds (Table 4)."""
 _DEFINING = frozenset({"gate", "sees_officers", "scoped"})
-_OF_SURROGATE = ("risk_model", "risk_veto", "p_emp_estimator")
+_OF_SURROGATE = ("risk_model", "risk_veto", "p_emp_estimator", "slip_rate")
 
 
 class Condition:
@@ -40,7 +40,7 @@ class Condition:
         Args:
             backbone: Who answers the operations; the surrogate unless given.
             **options: Fields of `PaveSettings` that define no condition, and the choices of the
-                surrogate: `risk_model`, `risk_veto` and `p_emp_estimator`.
+                surrogate: `risk_model`, `risk_veto`, `p_emp_estimator` and `slip_rate`.
 
         Returns:
             The policy.

@@ -31,6 +31,7 @@ from pave_policy.backbone import (
     VerdictRequest,
 )
 from pave_policy.calibration import PeerEstimator, RiskModel, SurrogateSettings
+from pave_policy.draws import draw
 from pave_policy.emulation import template_actions, template_note
 from pave_policy.generative.surrogate import GenerativeSurrogate
 from pave_policy.outcome import Outcome
@@ -43,7 +44,7 @@ from voville_env.observation import Context, Cue
 
 
 class Surrogate(GenerativeSurrogate):
-    """Answers every operation in closed form; deterministic."""
+    """Answers every operation in closed form; draws depend on the seed and the place alone."""
 
     name = "surrogate"
     concurrent = False
@@ -257,7 +258,7 @@ class Surrogate(GenerativeSurrogate):
         return self.constants.legitimacy_far
 
     async def generate_verdict(self, request: VerdictRequest) -> Outcome[Opinion]:
-        """The gate as the prompt states it, then the veto of risk, then the balance of the rest.
+        """What follows from the scores, or now and then a slip.
 
         Args:
             request: The assessment and the gate.
@@ -265,6 +266,18 @@ class Surrogate(GenerativeSurrogate):
         Returns:
             Comply or violate, with words for it.
         """
+        opinion = self._weigh(request)
+        site, rate = self.site, self.constants.slip_rate
+        place = (site.seed, site.agent, site.day, site.tick, site.rule_set or "", "slip")
+        if not rate or draw(place, 1, 100) > rate:
+            return Outcome(opinion)
+        slips = opinion.decision is Decision.COMPLY
+        decision = Decision.VIOLATE if slips else Decision.COMPLY
+        text = f"A slip, against the scores: {decision.value}. They say: {opinion.justification}"
+        return Outcome(Opinion(decision, text, opinion.confidence))
+
+    def _weigh(self, request: VerdictRequest) -> Opinion:
+        """The gate as the prompt states it, then the veto of risk, then the balance of the rest."""
         c, a = self.constants, request.assessment
         gap = request.threshold - a.legitimacy
         if request.gate is not GateMode.OFF and gap > 0:
@@ -318,8 +331,8 @@ def _first(cues: tuple[Cue, ...], kind: CueType) -> Cue | None:
     return next((cue for cue in cues if cue.type is kind), None)
 
 
-def _opinion(decision: Decision, text: str, margin: float) -> Outcome[Opinion]:
-    return Outcome(Opinion(decision, text, min(100, 50 + round(margin))))
+def _opinion(decision: Decision, text: str, margin: float) -> Opinion:
+    return Opinion(decision, text, min(100, 50 + round(margin)))
 
 
 def _officer(request: VerdictRequest) -> str:
