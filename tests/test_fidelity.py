@@ -126,6 +126,10 @@ def set_policy(name: str, value: Any) -> None:
     load_policy("pave", **{name: value})
 
 
+def set_vanilla(name: str, value: Any) -> None:
+    load_policy("vanilla", **{name: value})
+
+
 def set_backbone(name: str, value: Any) -> None:
     ChatSettings(base_url="http://127.0.0.1:9/v1", model="m", **{name: value})
 
@@ -142,6 +146,7 @@ def is_flag(name: str) -> bool:
 EXISTS: dict[str, Callable[[str], bool]] = {
     "scenario": is_scenario_key,
     "policy": lambda name: name in installed() or name in accepted("pave") - {"name", "gate"},
+    "vanilla": lambda name: name in accepted("vanilla") - {"name"},
     "backbone": lambda name: name in ChatSettings.model_fields,
     "metric": lambda name: name in BY_KEY,
     "command": lambda name: name in commands(),
@@ -150,6 +155,7 @@ EXISTS: dict[str, Callable[[str], bool]] = {
 SET: dict[str, Callable[[str, Any], None]] = {
     "scenario": set_scenario,
     "policy": set_policy,
+    "vanilla": set_vanilla,
     "backbone": set_backbone,
 }
 
@@ -213,7 +219,7 @@ def default_of(kind: str, name: str) -> Any:
 def test_the_first_value_is_the_default(text: str) -> None:
     for row in rows_of(text):
         for switch in switches_of(row.switch):
-            if switch.values and switch.kind != "policy":
+            if switch.values and switch.kind not in ("policy", "vanilla"):
                 default = default_of(switch.kind, switch.name)
                 assert default in (value_of(switch.values[0]), None), (row.number, switch)
 
@@ -234,6 +240,7 @@ def test_the_first_value_is_the_default(text: str) -> None:
         Switch("policy", "gate", ()),
         Switch("policy", "perception", ("structure", "dream")),
         Switch("policy", "peer_text", ("7",)),
+        Switch("vanilla", "reflection_triggers", ()),
         Switch("backbone", "paper_input", ()),
         Switch("backbone", "paper_inputs", ("maybe",)),
         Switch("metric", "vr_coffee", ()),
