@@ -71,6 +71,7 @@ OF_SURROGATE: dict[str, Any] = {
     "risk_model": "bands",
     "risk_veto": 0,
     "p_emp_estimator": "raw",
+    "slip_rate": 10,
 }
 
 
