@@ -41,16 +41,15 @@ from pave_policy.settings import (
 from pave_policy.verdict import comply_without_model, enforce, gate_is_open, give_verdict
 from pave_policy.walking import walkers_of
 from voville_env.core.codes import SignalState
-from voville_env.errors import LifecycleError
 from voville_env.observation import Context, Observation
-from voville_env.policy import Actions, Briefing, Observations, PersonaCard
+from voville_env.policy import Briefing, PersonaCard
 
 Told = tuple[int, int, str]
 """Day, tick and words of an act as others saw it."""
 _TOLD_TICKS = 3
 
 
-class PavePolicy(ReasoningPolicy):
+class PavePolicy(ReasoningPolicy[Mind]):
     """Perception, Assessment, Verdict and Emulation on a backbone."""
 
     def __init__(
@@ -73,10 +72,8 @@ class PavePolicy(ReasoningPolicy):
         super().__init__(name, concurrent=backbone.concurrent)
         self.options = options or PaveSettings()
         self.backbone = backbone
-        self._minds: dict[str, Mind] = {}
         self._told: dict[str, deque[Told]] = {}
         self._steps_per_tick = 4
-        self._ticks_per_day = 1000
 
     def settings(self) -> dict[str, Any]:
         """What identifies the policy.
@@ -96,8 +93,7 @@ class PavePolicy(ReasoningPolicy):
         walkers = walkers_of(briefing)
         roads = warm_up(briefing.town)
         self._steps_per_tick = briefing.steps_per_tick
-        self._ticks_per_day = briefing.ticks_per_day
-        self._minds = {
+        self.people = {
             agent: Mind(
                 self._with_threshold(persona),
                 walkers[agent],
@@ -109,7 +105,7 @@ class PavePolicy(ReasoningPolicy):
         }
         # The last two, so that what is told in a tick does not depend on who is asked first.
         self._told = {agent: deque(maxlen=2) for agent in briefing.personas}
-        for agent, mind in self._minds.items():
+        for agent, mind in self.people.items():
             mind.log += [
                 record("memory", agent, (1, 0), kind="warm-up", text=text, fallback=None)
                 for text in roads
@@ -128,79 +124,60 @@ class PavePolicy(ReasoningPolicy):
         if not self.options.sees_officers:
             return
         for event in events:
-            if event.get("type") == "sanction" and event.get("agent") in self._minds:
-                self._minds[event["agent"]].sanctioned = True
+            if event.get("type") == "sanction" and event.get("agent") in self.people:
+                self.people[event["agent"]].sanctioned = True
 
-    def records(self) -> list[Record]:
-        """Decision records since the last call.
-
-        Returns:
-            Records of type `llm_call`, `threshold`, `assessment`, `verdict` and `memory`, agent by
-            agent.
-        """
-        records: list[Record] = []
-        for mind in self._minds.values():
-            records += mind.log
-            mind.log = []
-        return records
-
-    def steer(self, observations: Observations, glances: Mapping[str, Glance]) -> Actions:
-        """One step of everybody.
+    def step(self, person: Mind, glance: Glance) -> int:
+        """One step of a person.
 
         Args:
-            observations: One observation an agent.
-            glances: What those see who may have something to do.
+            person: Their state.
+            glance: What they perceive.
 
         Returns:
-            One action an agent.
+            The action.
         """
-        minds = self._minds
-        seen = self._as_perceived(glances)
-        return {
-            agent: int(steer(minds[agent], seen[agent])) if agent in seen else 0
-            for agent in observations
-        }
+        return steer(person, glance)
 
-    def due(self, observations: Observations, glances: Mapping[str, Glance]) -> list[Work]:
-        """The deliberations that this step asks for; none but at the start of a tick.
+    def open_tick(
+        self, agent: str, glance: Glance, observation: Observation, glances: Mapping[str, Glance]
+    ) -> Work | None:
+        """What has to be decided, and what came of the last verdicts.
 
         Args:
-            observations: One observation an agent.
-            glances: What those see who may have something to do.
+            agent: Who.
+            glance: What they perceive.
+            observation: What reaches them.
+            glances: What everybody sees.
 
         Returns:
-            One coroutine a person who has something to decide.
-
-        Raises:
-            LifecycleError: If the policy was not told of an agent.
+            The deliberation; None where there is nothing to decide.
         """
-        works = []
-        if unknown := [agent for agent in glances if agent not in self._minds]:
-            raise LifecycleError(
-                f"{self.name} was told nothing of {', '.join(unknown)}: "
-                "call policy.reset(env.briefing()) before the first act()"
-            )
-        for agent, glance in self._as_perceived(glances).items():
-            if glance.own.step != 0:
-                continue
-            mind = self._minds[agent]
-            own = glance.own
-            mind.memory.now = (own.day - 1) * self._ticks_per_day + own.tick
-            observation = self._observation(observations[agent])
-            questions = mind.questions(glance, observation)
-            passed = mind.note_authority(glance)
-            acted = mind.take_acted()
-            if questions or acted or self._elicits(mind):
-                heard = self._heard(agent, glances) if self.options.peer_text else {}
-                task = Task(agent, mind, glance, observation, passed, heard)
-                works.append(self._deliberate(task, questions, acted))
-            if not acted:
-                mind.sanctioned = False
-            if not questions:
-                mind.settle({}, escaping=bool(glance.own.escaping))
-        return works
+        mind = self.people[agent]
+        mind.memory.now = self.now(glance.own)
+        observation = self._observation(observation)
+        questions = mind.questions(glance, observation)
+        passed = mind.note_authority(glance)
+        acted = mind.take_acted()
+        if not acted:
+            mind.sanctioned = False
+        if not questions:
+            mind.settle({}, escaping=bool(glance.own.escaping))
+        if not (questions or acted or self._elicits(mind)):
+            return None
+        heard = self._heard(agent, glances) if self.options.peer_text else {}
+        task = Task(agent, mind, glance, observation, passed, heard)
+        return self._deliberate(task, questions, acted)
 
-    def _as_perceived(self, glances: Mapping[str, Glance]) -> Mapping[str, Glance]:
+    def as_perceived(self, glances: Mapping[str, Glance]) -> Mapping[str, Glance]:
+        """Everything, or all but officers where they go unseen.
+
+        Args:
+            glances: What people see.
+
+        Returns:
+            What they perceive.
+        """
         if self.options.sees_officers:
             return glances
         return {agent: glance._replace(officer=NOBODY) for agent, glance in glances.items()}

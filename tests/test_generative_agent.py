@@ -124,19 +124,19 @@ def whole(scenario: str) -> tuple[VanillaPolicy, Written, list[Event]]:
 def test_memory_survives_the_night_and_the_next_plan_draws_on_it() -> None:
     policy, backbone, log = whole("fire_escape")
     clock = log[0]["clock"]["ticks_per_day"]
-    for person in policy._people.values():
+    for person in policy.people.values():
         days = {entry.created // clock for entry in person.stream}
         assert days == {0, 1}
         assert person.plan is not None and person.plan.day == 2
         assert any(entry.kind is EntryKind.REFLECTION for entry in person.stream)
     plans = {(r.persona.id, r.day): r for r in backbone.requests("plan_day")}
-    assert len(plans) == 2 * len(policy._people)
+    assert len(plans) == 2 * len(policy.people)
     assert all(not request.memories for (_, day), request in plans.items() if day == 1)
     second = [request for (_, day), request in plans.items() if day == 2]
     assert all(request.memories for request in second)
     for agent in ATTENDEES:
         remembered = set(plans[agent, 2].memories)
-        kinds = {e.kind for e in policy._people[agent].stream if e.text in remembered}
+        kinds = {e.kind for e in policy.people[agent].stream if e.text in remembered}
         assert kinds & {EntryKind.REFLECTION, EntryKind.OBSERVATION}
     assert any("fire" in text for request in second for text in request.memories)
 
@@ -144,8 +144,8 @@ def test_memory_survives_the_night_and_the_next_plan_draws_on_it() -> None:
 def test_reflections_happen_to_everybody_and_cite_what_came_before() -> None:
     policy, backbone, _ = whole("fire_escape")
     asked = Counter(agent for name, agent, *_ in backbone.asked if name == "ask_focal_points")
-    assert set(asked) == set(policy._people)
-    for person in policy._people.values():
+    assert set(asked) == set(policy.people)
+    for person in policy.people.values():
         assert person.since_reflection <= policy.options.reflection_trigger
         for entry in person.stream.of(EntryKind.REFLECTION):
             assert entry.evidence and max(entry.evidence) < entry.number
@@ -160,7 +160,7 @@ def test_the_trigger_is_an_option() -> None:
 def test_the_walk_beforehand_is_in_every_stream_and_in_the_log() -> None:
     policy, _, log = whole("jaywalk")
     roads = warm_up(policy.briefing.town) if policy.briefing is not None else ()
-    for agent, person in policy._people.items():
+    for agent, person in policy.people.items():
         assert tuple(entry.text for entry in person.stream.of(EntryKind.ROAD)) == roads != ()
         told = [r["text"] for r in log if r.get("kind") == "warm-up" and r["agent"] == agent]
         assert tuple(told) == roads
@@ -196,7 +196,7 @@ def test_an_unusable_answer_leads_to_its_fallback(operation: str) -> None:
     assert backbone.requests(operation)
     fallbacks = {(r["type"], r.get("kind")) for r in run.records if r.get("fallback")}
     assert {r["fallback"] for r in run.records if r.get("fallback")} == {"refused"}
-    people = policy._people
+    people = policy.people
     if operation == "rate_importance":
         assert fallbacks == {("importance", None)}
         assert {record["score"] for record in run.of("importance")} == {1}

@@ -169,11 +169,11 @@ def two_days() -> tuple[PavePolicy, Witness, dict[int, set[str]]]:
 
 def test_pave_forgets_nothing_over_night() -> None:
     policy, _, told = two_days()
-    kept = {entry.text for mind in policy._minds.values() for entry in mind.memory.stream}
+    kept = {entry.text for mind in policy.people.values() for entry in mind.memory.stream}
     day_one = told[1] - set(warm_up(town()))
     assert day_one and told[2]
     assert kept >= told[1] | told[2]
-    both = [mind.memory for mind in policy._minds.values() if len(mind.memory.outcomes) > 1]
+    both = [mind.memory for mind in policy.people.values() if len(mind.memory.outcomes) > 1]
     assert both
     for memory in both:
         assert memory.roads == warm_up(town())
@@ -183,6 +183,6 @@ def test_pave_forgets_nothing_over_night() -> None:
 def test_no_memory_reaches_the_legitimacy_request() -> None:
     policy, witness, _ = two_days()
     assert witness.shown
-    texts = {entry.text for mind in policy._minds.values() for entry in mind.memory.stream}
+    texts = {entry.text for mind in policy.people.values() for entry in mind.memory.stream}
     for request in set(map(repr, witness.shown)):
         assert not any(text in request for text in texts)

@@ -41,7 +41,7 @@ def measured(scenario: str, policy: str, seed: int) -> Mapping[str, Any]:
 def rate(scenario: str, key: str, policy: str) -> float:
     unit = BY_KEY[key].units[0]
     values = [measured(scenario, policy, seed)[key][unit]["value"] for seed in SEEDS]
-    return mean(value for value in values if value is not None)
+    return float(mean(value for value in values if value is not None))
 
 
 def direction(key: str, policy: str, reference: str) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from pave_policy.generative.requests import (
 )
 from pave_policy.generative.settings import GenerativeSettings
 from pave_policy.generative.surrogate import GenerativeSurrogate
-from pave_policy.generative.turn import Record, Turn, memory_record, record, value_of
+from pave_policy.generative.turn import Turn, memory_record, record, value_of
 from pave_policy.glance import Glance
 from pave_policy.memory import warm_up
 from pave_policy.memory.stream import EntryKind
@@ -34,9 +34,9 @@ from pave_policy.outcome import Outcome
 from pave_policy.reasoning import ReasoningPolicy, Work
 from pave_policy.site import Site
 from pave_policy.walking import walkers_of
-from voville_env.errors import InvalidValueError, LifecycleError
+from voville_env.errors import InvalidValueError
 from voville_env.observation import Observation
-from voville_env.policy import Actions, Briefing, Observations
+from voville_env.policy import Briefing
 
 _OPERATIONS = (
     "rate_importance",
@@ -49,7 +49,7 @@ _OPERATIONS = (
 )
 
 
-class VanillaPolicy(ReasoningPolicy):
+class VanillaPolicy(ReasoningPolicy[Person]):
     """The generative agent after Park et al. on a backbone."""
 
     def __init__(
@@ -85,9 +85,7 @@ class VanillaPolicy(ReasoningPolicy):
         given = {key: value for key, value in chosen.items() if value is not None}
         self.options = GenerativeSettings(**given)
         self.backbone = backbone
-        self._people: dict[str, Person] = {}
         self._places: Places = {}
-        self._ticks_per_day = 0
 
     def settings(self) -> dict[str, Any]:
         """What identifies the policy.
@@ -110,76 +108,48 @@ class VanillaPolicy(ReasoningPolicy):
         walkers = walkers_of(briefing)
         roads = warm_up(briefing.town)
         self._places = name_places(briefing.town)
-        self._ticks_per_day = briefing.ticks_per_day
-        self._people = {
+        self.people = {
             agent: Person(persona, walkers[agent]) for agent, persona in briefing.personas.items()
         }
-        for agent, person in self._people.items():
+        for agent, person in self.people.items():
             dawn = Site(agent=agent, day=1)
             for text in roads:
                 person.stream.add(EntryKind.ROAD, text, now=0)
                 person.log.append(memory_record(dawn, "warm-up", text))
 
-    def records(self) -> list[Record]:
-        """Decision records since the last call.
-
-        Returns:
-            Records of type `llm_call`, `importance` and `memory`, agent by agent.
-        """
-        records: list[Record] = []
-        for person in self._people.values():
-            records += person.log
-            person.log = []
-        return records
-
-    def steer(self, observations: Observations, glances: Mapping[str, Glance]) -> Actions:
-        """One step of everybody.
+    def step(self, person: Person, glance: Glance) -> int:
+        """One step of a person.
 
         Args:
-            observations: One observation an agent.
-            glances: What those see who may have something to do.
+            person: Their state.
+            glance: What they see.
 
         Returns:
-            One action an agent.
+            The action.
         """
-        people = self._people
-        return {
-            agent: int(step(people[agent], glances[agent])) if agent in glances else 0
-            for agent in observations
-        }
+        return step(person, glance)
 
-    def due(self, observations: Observations, glances: Mapping[str, Glance]) -> list[Work]:
-        """The deliberations that this step asks for; none but at the start of a tick.
+    def open_tick(
+        self, agent: str, glance: Glance, observation: Observation, glances: Mapping[str, Glance]
+    ) -> Work | None:
+        """What is new, on waking or later.
 
         Args:
-            observations: One observation an agent.
-            glances: What those see who may have something to do.
+            agent: Who.
+            glance: What they see.
+            observation: The same in full.
+            glances: Not used: nobody sees what others see.
 
         Returns:
-            One coroutine a person to whom something is new.
-
-        Raises:
-            LifecycleError: If the policy was not told of an agent.
+            The deliberation; None where nothing is new.
         """
-        if unknown := [agent for agent in glances if agent not in self._people]:
-            raise LifecycleError(
-                f"{self.name} was told nothing of {', '.join(unknown)}: "
-                "call policy.reset(env.briefing()) before the first act()"
-            )
-        works = []
-        for agent, glance in glances.items():
-            own = glance.own
-            if own.step != 0:
-                continue
-            person, observation = self._people[agent], observations[agent]
-            now = (own.day - 1) * self._ticks_per_day + own.tick
-            moment = person.take_in(perceive(observation, glance, self._places), glance, now)
-            site = self.site(agent, own)
-            turn = Turn(person, glance, self.backbone, site, now, self.options)
-            wakes = person.plan is None or person.plan.day != own.day
-            if wakes or moment.new or moment.at_hand is not None or is_due(turn):
-                works.append(self._deliberate(turn, moment, observation))
-        return works
+        person, own, now = self.people[agent], glance.own, self.now(glance.own)
+        moment = person.take_in(perceive(observation, glance, self._places), glance, now)
+        turn = Turn(person, glance, self.backbone, self.site(agent, own), now, self.options)
+        wakes = person.plan is None or person.plan.day != own.day
+        if wakes or moment.new or moment.at_hand is not None or is_due(turn):
+            return self._deliberate(turn, moment, observation)
+        return None
 
     async def _deliberate(self, turn: Turn, moment: Moment, observation: Observation) -> None:
         """One person's tick: plan, rate and keep what is new, reflect, react."""
