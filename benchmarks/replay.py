@@ -14,6 +14,7 @@ from voville_env.benchmarks.folder import planned_suite, run_id, scenario_titles
 from voville_env.benchmarks.report import Report
 from voville_env.benchmarks.runner import Outcome, write_report
 from voville_env.benchmarks.side_by_side import play_episode_async, run_anywhere
+from voville_env.benchmarks.spread import Note, over_logs
 from voville_env.benchmarks.suite import EpisodeKey, Suite
 from voville_env.errors import InvalidValueError
 from voville_env.metrics import metrics_of
@@ -45,11 +46,12 @@ class Replayed:
         return {**self.key.as_dict(), **shown}
 
 
-def report_again(folder: Path) -> tuple[dict[str, Any], Report]:
+def report_again(folder: Path, note: Note | None = None) -> tuple[dict[str, Any], Report]:
     """Scores and reports what is finished of a run, from its logs alone.
 
     Args:
         folder: The run folder.
+        note: Called after each log.
 
     Returns:
         The summary and the report.
@@ -58,10 +60,10 @@ def report_again(folder: Path) -> tuple[dict[str, Any], Report]:
         InvalidValueError: If it is no run folder.
     """
     suite = planned_suite(folder)
-    return write_report(suite, folder, outcome_of(suite, folder))
+    return write_report(suite, folder, outcome_of(suite, folder, note))
 
 
-def outcome_of(suite: Suite, folder: Path) -> Outcome:
+def outcome_of(suite: Suite, folder: Path, note: Note | None = None) -> Outcome:
     """Scores what is finished of a run, from its logs alone.
 
     Why an episode failed or a run was stopped stands in no log: it is kept as reported before.
@@ -69,6 +71,7 @@ def outcome_of(suite: Suite, folder: Path) -> Outcome:
     Args:
         suite: Its plan.
         folder: The run folder.
+        note: Called after each log.
 
     Returns:
         What the run has so far.
@@ -80,11 +83,14 @@ def outcome_of(suite: Suite, folder: Path) -> Outcome:
     }
     titles = scenario_titles(suite)
     outcome = Outcome(aborted=before.get("aborted"))
+    logs = {key.stem: Job(key, str(folder), suite).path for key in suite.episodes()}
+    finished = {stem: path for stem, path in logs.items() if path.exists()}
+    scores = over_logs(metrics_of, list(finished.values()), note)
+    outcome.metrics = dict(zip(finished, scores, strict=True))
     for key in suite.episodes():
-        job = Job(key, str(folder), suite)
-        if job.path.exists():
-            outcome.metrics[key.stem] = metrics_of(job.path)
-        elif error := failures.get((titles[key.scenario], key.policy, key.seed)):
+        if key.stem in finished:
+            continue
+        if error := failures.get((titles[key.scenario], key.policy, key.seed)):
             outcome.failed[key.stem] = {**key.as_dict(), "error": error}
     return outcome
 

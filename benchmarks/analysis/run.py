@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from voville_env.benchmarks.aggregate import Cell, gather
 from voville_env.benchmarks.analysis import evidence
@@ -17,10 +18,12 @@ from voville_env.benchmarks.analysis.evidence import (
     Track,
 )
 from voville_env.benchmarks.folder import episode_path, planned_suite
+from voville_env.benchmarks.spread import Note, over_logs
 from voville_env.benchmarks.statistics import RATE, Summary, summarise
 from voville_env.benchmarks.tables import marked
-from voville_env.events import read_log
-from voville_env.metrics import load_episode, metrics_of
+from voville_env.events import Event, read_log
+from voville_env.metrics import load_episode, metrics_of_episode
+from voville_env.metrics.episode import Episode
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,12 @@ class Run:
         return list(dict.fromkeys(cell.policy for cell in self.cells))
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path, note: Note | None = None) -> Run:
     """Reads the finished episodes of a run folder.
 
     Args:
         folder: The run folder.
+        note: Called after each log.
 
     Returns:
         The run.
@@ -134,8 +138,9 @@ def load_run(folder: Path) -> Run:
     suite = planned_suite(folder)
     planned = suite.episodes()
     logs = [path for key in planned if (path := episode_path(folder, key)).exists()]
-    cells = tuple(gather([metrics_of(path) for path in logs], [], []).values())
-    return Run(tuple(map(_played, logs)), cells, len(planned), suite.quick)
+    read = over_logs(_read, logs, note)
+    cells = tuple(gather([metrics for _, metrics in read], [], []).values())
+    return Run(tuple(played for played, _ in read), cells, len(planned), suite.quick)
 
 
 def run_of(source: Path | Run) -> Run:
@@ -150,9 +155,14 @@ def run_of(source: Path | Run) -> Run:
     return source if isinstance(source, Run) else load_run(source)
 
 
-def _played(path: Path) -> Played:
+def _read(path: Path) -> tuple[Played, dict[str, Any]]:
+    """One log, read once: what the analyses keep, and the metrics."""
     records = list(read_log(path))
     episode = load_episode(records)
+    return _played(records, episode), metrics_of_episode(episode)
+
+
+def _played(records: Sequence[Event], episode: Episode) -> Played:
     header = episode.header
     return Played(
         scenario=str(header["scenario"]),

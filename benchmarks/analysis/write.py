@@ -22,6 +22,7 @@ from voville_env.benchmarks.analysis.section import Section, csv_text
 from voville_env.benchmarks.folder import write_bytes, write_text
 from voville_env.benchmarks.html import document, table_html
 from voville_env.benchmarks.notes import answered_by
+from voville_env.benchmarks.spread import Note
 from voville_env.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -53,11 +54,12 @@ class Written:
     notice: str
 
 
-def write_analysis(folder: Path) -> Written:
+def write_analysis(folder: Path, note: Note | None = None) -> Written:
     """Analyses the finished episodes of a run and writes `analysis/` into its folder.
 
     Args:
         folder: The run folder.
+        note: Called after each log.
 
     Returns:
         Where it lies, and what is missing without matplotlib.
@@ -68,7 +70,7 @@ def write_analysis(folder: Path) -> Written:
     """
     from voville_env.viewer.style import NEEDS_EXTRA, has_matplotlib
 
-    run = load_run(folder)
+    run = load_run(folder, note)
     target = folder / FOLDER
     if target.is_symlink():
         raise InvalidValueError(f"{target} leads elsewhere; allowed: a plain folder")

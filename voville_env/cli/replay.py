@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from voville_env.cli.answering import CHAT
-from voville_env.cli.running import print_report
+from voville_env.cli.running import print_report, progress_bar
 from voville_env.errors import InvalidValueError
 
 RunFolder = Annotated[Path, typer.Argument(help="Run folder.")]
@@ -42,9 +42,11 @@ def _report_one(run: Path, *, as_json: bool) -> None:
     from voville_env.benchmarks.replay import report_again
 
     read_manifest(run)
-    with only_run(run):
-        summary, made = report_again(run)
-        analysis = write_analysis(run)
+    with only_run(run), progress_bar(Console(stderr=True)) as bar:
+        logs = len(list(run.glob("episodes/*.jsonl")))
+        task = bar.add_task("logs", total=2 * logs)
+        summary, made = report_again(run, lambda: bar.advance(task))
+        analysis = write_analysis(run, lambda: bar.advance(task))
     _show(summary, made, run, as_json=as_json)
     if not as_json:
         typer.echo(f"Analysis: {analysis.folder / 'analysis.html'}")

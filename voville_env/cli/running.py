@@ -165,7 +165,7 @@ def play(run: RunOptions, make_plan: Callable[[str | None], Any] | None, *, kind
     folder = run.out or _fresh_folder(Path("runs"), f"{kind}-{suite.digest()[:6]}")
     workers = run.jobs if run.jobs is not None else max(1, min(os.cpu_count() or 1, 8))
     try:
-        with _bar(Console(stderr=True)) as bar:
+        with progress_bar(Console(stderr=True)) as bar:
             task = bar.add_task("episodes", total=len(suite.episodes()))
             summary, report = run_suite(
                 suite,
@@ -195,7 +195,15 @@ def _fresh_folder(parent: Path, stem: str) -> Path:
     raise typer.BadParameter(f"{parent} is full of runs of this plan; give --out")
 
 
-def _bar(console: Console) -> Progress:
+def progress_bar(console: Console) -> Progress:
+    """A bar that counts, where there is a terminal to show it.
+
+    Args:
+        console: Where.
+
+    Returns:
+        The bar, not yet begun.
+    """
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

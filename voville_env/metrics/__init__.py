@@ -9,6 +9,7 @@ from voville_env.metrics.definitions import (
     companion,
     measure,
     metrics_of,
+    metrics_of_episode,
 )
 from voville_env.metrics.episode import Episode, load_episode
 from voville_env.metrics.values import Kind, MetricValue, Unit
@@ -27,4 +28,5 @@ __all__ = [
     "load_episode",
     "measure",
     "metrics_of",
+    "metrics_of_episode",
 ]

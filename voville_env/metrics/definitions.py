@@ -366,7 +366,18 @@ def metrics_of(path: Path | str) -> dict[str, Any]:
     Raises:
         LogError: If the log is not that of a finished episode.
     """
-    episode = load_episode(path)
+    return metrics_of_episode(load_episode(path))
+
+
+def metrics_of_episode(episode: Episode) -> dict[str, Any]:
+    """Measures one finished episode.
+
+    Args:
+        episode: The episode.
+
+    Returns:
+        As `metrics_of`.
+    """
     header = episode.header
     backbone = header.get("policy_settings", {}).get("backbone")
     names = ("scenario", "policy", "seed", "privileged", "control", "scenario_hash", "policy_hash")

@@ -242,7 +242,10 @@ def _recovery(axes: Axes, curve: recovery.Curve) -> None:
     band(axes, ticks, [moment.unrecovered for moment in curve.moments], calm)
     axes.plot([], [], color=_COMPLIES, label="not yet recovered")
     broken = [moment.breaking for moment in curve.moments]
-    bars(axes, ticks, broken, acute, "breaks R1 to R3 in this tick")
+    some = [one if one is not None and one.mean > 0 else None for one in broken]
+    bars(axes, ticks, some, acute, "breaks R1 to R3 in this tick (interval where anybody does)")
+    nobody = [t for t, one in zip(ticks, broken, strict=True) if one is not None and one.mean == 0]
+    axes.plot(nobody, [0] * len(nobody), "s", color=_VIOLATES, markersize=1.5)
     ends = [one for one in curve.moments if one.censored and one.unrecovered is not None]
     axes.plot(
         [one.tick for one in ends],
@@ -254,6 +257,7 @@ def _recovery(axes: Axes, curve: recovery.Curve) -> None:
     )
     axes.text(
         *(0.98, 0.94, f"n = {curve.people}, {curve.censored} censored"),
+        bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1},
         transform=axes.transAxes,
         ha="right",
         va="top",
