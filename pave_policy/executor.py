@@ -2,14 +2,15 @@
 
 The planner follows the way of the verdict. Where a model's action list is what is carried out, its
 words change the way for as long as they last: they are followed even where they break more than the
-verdict targets, so that the environment sees it.
+verdict targets, so that the environment sees it. A gate in code holds against words too: rules for
+which it is closed are kept, whatever the list says.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from pave_policy.acting.reading import Deed, Manner
+from pave_policy.acting.reading import Manner
 from pave_policy.acting.script import deed_now
 from pave_policy.glance import Glance
 from pave_policy.mind import Mind
@@ -52,18 +53,19 @@ def steer(mind: Mind, glance: Glance) -> int:
     if deed.manner is Manner.BACK:
         on_road = glance.terrain() in CARRIAGEWAY
         return mind.walker.leave_road(glance) if on_road else Action.WAIT
-    return _go_on(mind, glance, _as_said(deed, course))
-
-
-def _as_said(deed: Deed, course: Course) -> Course:
-    """The course that words ask for which name a way or rules to break."""
     if deed.manner is Manner.LAWFUL:
-        return Course(Route.LAWFUL, 0, takes=False, defies=False)
-    beyond_traffic = deed.breaks & ~TRIGGER_RELEVANT
+        return _go_on(mind, glance, Course(Route.LAWFUL, 0, takes=False, defies=False))
+    breaks = 0 if mind.orders_bind and glance.ordered() else deed.breaks & ~mind.kept
+    return _go_on(mind, glance, _breaking(breaks, course) if breaks else course)
+
+
+def _breaking(breaks: int, course: Course) -> Course:
+    """The course that words ask for which name rules to break."""
+    beyond_traffic = breaks & ~TRIGGER_RELEVANT
     return Course(
         max(course.route, Route.UNRESTRICTED if beyond_traffic else Route.SCOPED),
-        course.may_break | deed.breaks,
-        takes=course.takes or bool(deed.breaks >> Rule.PROPERTY & 1),
+        course.may_break | breaks,
+        takes=course.takes or bool(breaks >> Rule.PROPERTY & 1),
         defies=True,
     )
 

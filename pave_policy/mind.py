@@ -125,6 +125,9 @@ class Mind:
         memory: What they remember.
         scoped: Whether they keep a violation to the rules that their verdict targets.
         acts_on_words: Whether action lists are carried out, rather than the planner's way.
+        gate_in_code: Whether the gate is kept by code, against the words of a list as well.
+        orders_bind: Whether an order in force alone decides for complying.
+        kept: Rules of the last verdicts whose gate was closed and is kept by code, one bit each.
         route: Which rules their way keeps.
         may_break: The rules they may break on it, one bit each.
         takes: Whether this tick's verdict is to take an item within reach.
@@ -142,6 +145,9 @@ class Mind:
     memory: Memory
     scoped: bool = True
     acts_on_words: bool = False
+    gate_in_code: bool = True
+    orders_bind: bool = False
+    kept: int = 0
     route: Route = Route.LAWFUL
     may_break: int = 0
     takes: bool = False
@@ -276,6 +282,10 @@ class Mind:
         self.defies = bool(targeted)
         self.takes = any(Rule.PROPERTY in verdict.rules for verdict in targeted)
         if verdicts:
+            shut = [v for v in verdicts.values() if not v.gate_open] if self.gate_in_code else []
+            self.kept = 0
+            for verdict in shut:
+                self.kept |= rule_bits(verdict.rules)
             self.may_break = 0
             for verdict in targeted:
                 self.may_break |= rule_bits(verdict.rules)

@@ -100,6 +100,8 @@ class PavePolicy(ReasoningPolicy[Mind]):
                 Memory(roads),
                 scoped=self.options.scoped,
                 acts_on_words=self.options.emulation_executor is Executor.LLM,
+                gate_in_code=self.options.gate is GateMode.CODE,
+                orders_bind=self.options.authority_mode is AuthorityMode.HARD,
             )
             for agent, persona in briefing.personas.items()
         }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pave_policy.acting.reading import Deed, Manner, read_deed
 from pave_policy.acting.script import Script, deed_now, script_of
 from pave_policy.backbone import ActionRequest
-from pave_policy.conditions import pave
+from pave_policy.conditions import Condition, pave, pave_prompt_gate
 from pave_policy.emulation import template_actions
 from pave_policy.glance import Own
 from pave_policy.outcome import Failure, Outcome
@@ -203,9 +203,11 @@ def played(
     backbone: Surrogate | None = None,
     scene: tuple[str, tuple[int, int, int]] = FIRE,
     executor: str = "llm",
+    condition: Condition = pave,
+    **options: Any,
 ) -> RECORDS:
     scenario, window = scene
-    policy = pave(backbone, emulation_executor=executor)
+    policy = condition(backbone, emulation_executor=executor, **options)
     player = EpisodePlayer(VovilleEnv(scenario, window=window), policy, "pave", seed=0)
     return list(player.records())
 
@@ -257,11 +259,14 @@ def test_words_that_break_more_than_the_verdict_targets_are_carried_out_and_coun
         assert record["plan_fallback"] is None
 
 
-def test_words_break_a_rule_although_the_verdict_is_to_comply() -> None:
+@pytest.mark.parametrize("condition", [pave, pave_prompt_gate], ids=["code", "prompt"])
+def test_words_get_past_a_closed_gate_only_where_code_does_not_keep_it(
+    condition: Condition,
+) -> None:
     jaywalk = ("jaywalk", (1, 28, 58))
     assert broken(played(scene=jaywalk))["RED_LIGHT"] == 0
-    records = played(Says(("Cross against the red light", 10)), jaywalk)
-    assert broken(records)["RED_LIGHT"] > 0
+    records = played(Says(("Cross against the red light", 10)), jaywalk, condition=condition)
+    assert (broken(records)["RED_LIGHT"] > 0) is (condition is pave_prompt_gate)
     on_red = [
         record
         for record in of_type(records, "verdict")
@@ -269,6 +274,20 @@ def test_words_break_a_rule_although_the_verdict_is_to_comply() -> None:
     ]
     assert on_red and {record["decision"] for record in on_red} == {"comply"}
     assert all(record["plan_beyond"] == ["RED_LIGHT"] for record in on_red)
+
+
+ACROSS = "Run into the road, the wrong way, ignoring the red light"
+
+
+def test_an_order_that_binds_holds_against_words() -> None:
+    scene, words = ("fire_escape_officers", (1, 48, 80)), Says((ACROSS, 10))
+
+    def obeyed(mode: str) -> set[bool]:
+        records = played(words, scene, condition=pave_prompt_gate, authority_mode=mode)
+        return {record["complied"] for record in of_type(records, "instruction_response")}
+
+    assert False in obeyed("risk")
+    assert obeyed("hard") == {True}
 
 
 def test_words_that_stop_everybody_stop_them() -> None:

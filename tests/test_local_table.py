@@ -16,7 +16,7 @@ from voville_env.benchmarks.suite import CONDITIONS, plan
 from voville_env.benchmarks.usage import read_usage
 from voville_env.scenario.load import data_path
 
-BRIEF = {**PATIENT, "extra_body": {"n_predict": 64}}
+BRIEF = {**PATIENT, "model": "SmolLM2-135M-Instruct", "extra_body": {"n_predict": 48}}
 AT_THE_FIRE = """
 [[agents]]
 id = "CC"
@@ -41,9 +41,9 @@ start = "home_EY"
 home = "home_EY"
 """
 SMALL = {
-    "fire_escape": ([1, 50, 53], AT_THE_FIRE),
-    "fire_escape_officers": ([1, 50, 53], AT_THE_FIRE),
-    "jaywalk": ([1, 32, 34], ON_THE_WAY),
+    "fire_escape": ([1, 50, 51], AT_THE_FIRE),
+    "fire_escape_officers": ([1, 50, 51], AT_THE_FIRE),
+    "jaywalk": ([1, 33, 34], ON_THE_WAY),
 }
 
 
@@ -79,7 +79,7 @@ def test_the_whole_table_runs_and_says_what_the_model_is_not_good_for(
     used = read_usage(run)
     assert used is not None
     asked = {row["operation"] for row in used["operations"]}
-    assert {"generate_verdict", "rate_importance", "react"} <= asked <= set(OPERATIONS)
+    assert {"assess_legitimacy", "rate_importance", "react"} <= asked <= set(OPERATIONS)
     before = results(run)
     assert voville("report", str(run)).returncode == 0
     assert results(run) == before
