@@ -2,8 +2,8 @@
 
 The planner follows the way of the verdict. Where a model's action list is what is carried out, its
 words change the way for as long as they last: they are followed even where they break more than the
-verdict targets, so that the environment sees it. A gate in code holds against words too: rules for
-which it is closed are kept, whatever the list says.
+verdict targets, so that the environment sees it. A gate in code holds against words too: they break
+only rules for which it was found open.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def steer(mind: Mind, glance: Glance) -> int:
         return mind.walker.leave_road(glance) if on_road else Action.WAIT
     if deed.manner is Manner.LAWFUL:
         return _go_on(mind, glance, Course(Route.LAWFUL, 0, takes=False, defies=False))
-    breaks = 0 if mind.orders_bind and glance.ordered() else deed.breaks & ~mind.kept
+    breaks = deed.breaks & mind.opened if mind.gate_in_code else deed.breaks
+    if mind.orders_bind and glance.ordered():
+        breaks = 0
     return _go_on(mind, glance, _breaking(breaks, course) if breaks else course)
 
 

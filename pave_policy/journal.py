@@ -126,7 +126,7 @@ class Task:
             bits = 0 if script is None else script.breaks
             targeted = rule_bits(verdict.rules) if verdict.violates else 0
             beyond = {"plan_beyond": [rule.name for rule in rules_in(bits & ~targeted)]}
-            if script is not None and script.is_unreadable:
+            if plan is not None and script is not None and script.is_unreadable:
                 stands_in = stands_in or UNREADABLE
         actions = () if plan is None else plan.actions
         said = verdict.model_dump(mode="json", exclude={"rules"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pave_policy.acting.script import Script
-from pave_policy.glance import Glance, bits_at_stake
+from pave_policy.glance import Glance, Own, bits_at_stake
 from pave_policy.memory import Memory
 from pave_policy.records import Assessment, Plan, RuleSet, Verdict
 from pave_policy.walking import Walker
@@ -127,7 +127,8 @@ class Mind:
         acts_on_words: Whether action lists are carried out, rather than the planner's way.
         gate_in_code: Whether the gate is kept by code, against the words of a list as well.
         orders_bind: Whether an order in force alone decides for complying.
-        kept: Rules of the last verdicts whose gate was closed and is kept by code, one bit each.
+        opened: Rules that the words of an action list may break, one bit each: all of them, or,
+            where the gate is kept by code, those of the last verdicts whose gate was open.
         route: Which rules their way keeps.
         may_break: The rules they may break on it, one bit each.
         takes: Whether this tick's verdict is to take an item within reach.
@@ -147,7 +148,7 @@ class Mind:
     acts_on_words: bool = False
     gate_in_code: bool = True
     orders_bind: bool = False
-    kept: int = 0
+    opened: int = 0
     route: Route = Route.LAWFUL
     may_break: int = 0
     takes: bool = False
@@ -238,6 +239,19 @@ class Mind:
         self._previous[rule_set] = (situation, verdict)
         self.memory.keep_reason(situation, verdict.justification)
 
+    def running(self, rule_set: RuleSet, own: Own) -> Script | None:
+        """The action list that is still being carried out.
+
+        Args:
+            rule_set: Which set it is about.
+            own: The person's own row, which holds the time.
+
+        Returns:
+            The list; None where there is none, or it is over.
+        """
+        script = self.scripts.get(rule_set)
+        return None if script is None or script.is_over(own) else script
+
     def expect_outcome(self, acted: Acted) -> None:
         """Keeps a verdict until the end of the tick shows what came of it.
 
@@ -282,10 +296,9 @@ class Mind:
         self.defies = bool(targeted)
         self.takes = any(Rule.PROPERTY in verdict.rules for verdict in targeted)
         if verdicts:
-            shut = [v for v in verdicts.values() if not v.gate_open] if self.gate_in_code else []
-            self.kept = 0
-            for verdict in shut:
-                self.kept |= rule_bits(verdict.rules)
+            self.opened = 0
+            for verdict in verdicts.values():
+                self.opened |= rule_bits(verdict.rules) if verdict.gate_open else 0
             self.may_break = 0
             for verdict in targeted:
                 self.may_break |= rule_bits(verdict.rules)

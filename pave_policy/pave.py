@@ -287,7 +287,8 @@ class PavePolicy(ReasoningPolicy[Mind]):
         if guard is Guard.HYSTERESIS and earlier is not None:
             said = Opinion(earlier.said, earlier.justification, earlier.confidence)
             verdict = enforce(said, case, assessment, gate)
-            return verdict, [task.verdict_record(question, verdict)]
+            script = mind.running(question.rule_set, task.glance.own)
+            return verdict, [task.verdict_record(question, verdict, script=script)]
         prior = () if guard is Guard.OFF else mind.memory.reasons(situation)
         verdict = await give_verdict(desk, case, assessment, gate, prior)
         mind.remember(question.rule_set, situation, verdict)

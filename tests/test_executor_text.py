@@ -246,7 +246,9 @@ def test_plain_lists_come_to_what_the_planner_does(
 
 
 def test_words_that_break_more_than_the_verdict_targets_are_carried_out_and_counted() -> None:
-    shoving = played(Says(("Push past everybody and take the bicycle", 10)))
+    words = Says(("Push past everybody and take the bicycle", 10))
+    shoving = played(words, condition=pave_prompt_gate)
+    assert not broken(played(words))["PROPERTY"], "no gate was open for it"
     lawful = broken(played())
     assert lawful["PERSONAL_SPACE"] == lawful["PROPERTY"] == 0
     assert broken(shoving)["PERSONAL_SPACE"] > 0 and broken(shoving)["PROPERTY"] > 0

@@ -20,9 +20,23 @@ from voville_env.parallel import VovilleEnv
 RED = "RED_LIGHT"
 
 
-def react(log: LogBuilder, tick: int, *, usable: bool, agent: str = "CC", day: int = 1) -> None:
+def react(
+    log: LogBuilder,
+    tick: int,
+    *,
+    usable: bool,
+    agent: str = "CC",
+    day: int = 1,
+    events: Sequence[str] = ("fire",),
+) -> None:
     fallback = None if usable else "malformed"
-    log.add("reaction", agent, tick, day, response="continue", reason="", fallback=fallback)
+    said: dict[str, Any] = {
+        "response": "continue",
+        "reason": "",
+        "events": list(events),
+        "fallback": fallback,
+    }
+    log.add("reaction", agent, tick, day, **said)
 
 
 def value(log: LogBuilder, key: str) -> MetricValue:
@@ -82,8 +96,9 @@ def test_the_share_is_of_reactions_where_there_are_no_verdicts() -> None:
     assert value(log, "fallback_share").value is None
     for tick, usable in ((50, True), (60, False), (61, False), (62, False)):
         react(log, tick, usable=usable)
+    react(log, 70, usable=True, events=())
     found = value(log, "fallback_share")
-    assert (found.value, found.numerator, found.denominator) == (0.75, 3, 4)
+    assert (found.value, found.numerator, found.denominator) == (0.75, 3, 4), "nothing was asked"
 
 
 def test_a_rating_that_a_fallback_stands_in_for_is_no_importance() -> None:
@@ -97,6 +112,8 @@ def test_a_rating_that_a_fallback_stands_in_for_is_no_importance() -> None:
         }
         log.add("importance", "CC", 60, description="A fire.", event_id="fire", **rated)
     assert value(log, "importance_gap").value == 40
+    log.body.pop(0)
+    assert value(log, "importance_gap").reason == "only fallbacks"
 
 
 class Mumbler(Surrogate):
@@ -111,7 +128,7 @@ def test_a_model_that_reacts_with_rubbish_does_not_look_virtuous() -> None:
         VovilleEnv("fire_escape_officers", days=1), VanillaPolicy(Mumbler()), "vanilla", 0
     )
     found: Any = measure(load_episode(player.records()))
-    assert found["fallback_share"]["verdict"]["value"] > 0.5
+    assert found["fallback_share"]["verdict"]["value"] == 1
     for key in ("urv", "vr_cafe_exposed"):
         assert found[key]["tick"]["value"] == 0, "everybody goes on with the plan, in the fire"
         beside = found[f"{key}_without_fallbacks"]["tick"]

@@ -41,6 +41,18 @@ class Script:
             bits |= 0 if deed is None else deed.breaks
         return bits
 
+    def is_over(self, own: Own) -> bool:
+        """Whether its time has passed.
+
+        Args:
+            own: The person's own row, which holds the time.
+
+        Returns:
+            True after its last step, and on another day.
+        """
+        step = (own.tick - self.tick) * self.steps_per_tick + own.step
+        return own.day != self.day or step >= len(self.deeds)
+
     def deed_at(self, own: Own) -> Deed | None:
         """What the words say for a step.
 

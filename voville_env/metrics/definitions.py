@@ -224,6 +224,11 @@ _SPOKEN: tuple[Metric, ...] = (
         _spoken("fallback_share", "fallbacks", "down", Scope.ANY, spoken.fallback_share),
         of_answers=True,
     ),
+    replace(
+        _spoken("list_fallback", "lists not usable", "down", Scope.ANY, spoken.list_fallback),
+        of_answers=True,
+    ),
+    _spoken("list_beyond", "lists beyond the verdict", "down", Scope.ANY, spoken.list_beyond),
 )
 _WITHOUT = "_without_fallbacks"
 _RULES = {

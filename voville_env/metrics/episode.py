@@ -98,7 +98,11 @@ class Arrival(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A verdict that a policy says it has given."""
+    """A verdict that a policy says it has given, and the action list that carries it out.
+
+    `beyond` holds the rules that the list breaks beyond the verdict, where the list itself is what
+    is carried out; `list_fallback` says that something else stands in for it.
+    """
 
     agent: int
     day: int
@@ -110,15 +114,22 @@ class Verdict(NamedTuple):
     gate_leak: bool
     justification: str
     fallback: bool
+    reused: bool
+    beyond: int | None
+    list_fallback: bool
 
 
 class Reaction(NamedTuple):
-    """What a policy says it does about what happens; it holds until the person's next one."""
+    """What a policy says it does about what happens; it holds until the person's next one.
+
+    `asked` is False where nothing was at hand, so that the plan went on without a question.
+    """
 
     agent: int
     day: int
     tick: int
     fallback: bool
+    asked: bool
 
 
 class Importance(NamedTuple):
@@ -127,6 +138,7 @@ class Importance(NamedTuple):
     description: str
     rescaled: float
     severity: float | None
+    fallback: bool
 
 
 class Operation(StrEnum):

@@ -320,18 +320,25 @@ class LogReader:
                 gate_leak=record["gate_leak"],
                 justification=record["justification"],
                 fallback=record.get("fallback") is not None,
+                reused=record.get("reused") is True,
+                beyond=bits(record["plan_beyond"]) if "plan_beyond" in record else None,
+                list_fallback=record.get("plan_fallback") is not None,
             )
         )
 
     def _reaction(self, record: Event) -> None:
         fallback = record.get("fallback") is not None
-        self._reactions.append(Reaction(*self._key(record), fallback))
+        self._reactions.append(Reaction(*self._key(record), fallback, bool(record["events"])))
 
     def _rating(self, record: Event) -> None:
-        if record.get("fallback") is None:  # what stands in for a rating is nobody's
-            self._importance.append(
-                Importance(record["description"], record["rescaled"], record.get("severity"))
+        self._importance.append(
+            Importance(
+                record["description"],
+                record["rescaled"],
+                record.get("severity"),
+                record.get("fallback") is not None,
             )
+        )
 
     def _called(self, record: Event) -> None:
         for call in record["calls"]:

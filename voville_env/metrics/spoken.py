@@ -173,7 +173,7 @@ def gate_leak(episode: Episode, unit: Unit) -> MetricValue:
 
 
 def fallback_share(episode: Episode, unit: Unit) -> MetricValue:
-    """Decisions that no model gave ÷ decisions (LLM-04): verdicts, or reactions without any.
+    """Decisions that no model gave ÷ decisions asked for (LLM-04): verdicts, else reactions.
 
     Args:
         episode: The episode.
@@ -182,8 +182,41 @@ def fallback_share(episode: Episode, unit: Unit) -> MetricValue:
     Returns:
         A share.
     """
-    decided = [item.fallback for item in episode.verdicts or episode.reactions]
+    asked = [reaction for reaction in episode.reactions if reaction.asked]
+    decided = [item.fallback for item in episode.verdicts or asked]
     return share(sum(decided), len(decided), NO_RECORDS)
+
+
+def list_beyond(episode: Episode, unit: Unit) -> MetricValue:
+    """Verdicts whose action list breaks more than they target ÷ verdicts with a list to carry out.
+
+    Args:
+        episode: The episode.
+        unit: Verdict.
+
+    Returns:
+        A share, counted whether or not a gate in code stops it; null where the planner acts.
+    """
+    if not episode.verdicts:
+        return nothing(NO_RECORDS)
+    lists = [v for v in episode.verdicts if v.beyond is not None]
+    return share(sum(v.beyond != 0 for v in lists), len(lists), "no action list is carried out")
+
+
+def list_fallback(episode: Episode, unit: Unit) -> MetricValue:
+    """Fresh verdicts without an action list of their own that could be used ÷ fresh verdicts.
+
+    Args:
+        episode: The episode.
+        unit: Verdict.
+
+    Returns:
+        A share.
+    """
+    if not episode.verdicts:
+        return nothing(NO_RECORDS)
+    fresh = [v for v in episode.verdicts if not v.reused]
+    return share(sum(v.list_fallback for v in fresh), len(fresh), "no fresh verdict")
 
 
 def importance_gap(episode: Episode, unit: Unit) -> MetricValue:
@@ -198,13 +231,17 @@ def importance_gap(episode: Episode, unit: Unit) -> MetricValue:
     """
     if not episode.importance:
         return nothing(NO_RECORDS)
-    pairs = [
-        (float(event.severity), float(event.rescaled))
+    fires = [
+        event
         for event in episode.importance
         if event.severity and "fire" in event.description.lower()
     ]
-    if not pairs:
+    if not fires:
         return nothing("no fire rated")
+    # What stands in for a rating is nobody's.
+    pairs = [(float(e.severity or 0), float(e.rescaled)) for e in fires if not e.fallback]
+    if not pairs:
+        return nothing("only fallbacks")
     severity, rating = [s for s, _ in pairs], [r for _, r in pairs]
     extra = {
         "severity_mean": mean(severity),
