@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from voville_env.benchmarks.statistics import (
+    OF_RATES,
     RATE,
     Difference,
     Summary,
@@ -366,10 +367,11 @@ def compare(cells: Sequence[Cell], reference: str, keys: Sequence[str]) -> list[
 
 
 def _family(scenario: str, base: Cell, others: Sequence[Cell], key: str) -> list[Comparison]:
-    unit = BY_KEY[key].units[0]
+    metric = BY_KEY[key]
+    unit, limits = metric.units[0], OF_RATES if metric.kind is Kind.RATE else None
     mine = base.values(key, unit)
     policies = [cell for cell in others if mine or cell.values(key, unit)]
-    differences = correct([paired(mine, cell.values(key, unit)) for cell in policies])
+    differences = correct([paired(mine, cell.values(key, unit), limits) for cell in policies])
     return [
         Comparison(scenario, key, unit, base.policy, cell.policy, item)
         for cell, item in zip(policies, differences, strict=True)
@@ -394,7 +396,7 @@ def against_controls(cells: Sequence[Cell]) -> list[Comparison]:
     for cell in by_name.values():
         control = by_name.get((str(cell.facts.get("control")), cell.policy))
         if control is not None and control is not cell:
-            item = paired(cell.values(key, unit), control.values(key, unit))
+            item = paired(cell.values(key, unit), control.values(key, unit), OF_RATES)
             found.append((cell, control.scenario, item))
     return [
         Comparison(cell.scenario, key, unit, cell.policy, f"{cell.policy} in {control}", item)

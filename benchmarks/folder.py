@@ -8,18 +8,37 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from voville_env.benchmarks.play import policy_hash, versions
 from voville_env.benchmarks.suite import EpisodeKey, Suite, Sweep, make_policy
 from voville_env.errors import InvalidValueError
+from voville_env.metrics import BY_KEY
 from voville_env.scenario import load_world
+from voville_env.variant import typed
 
 MANIFEST = "manifest.json"
 CALLS = "calls.sqlite"
 """The store of model calls."""
+
+
+class _Manifest(BaseModel):
+    """What a manifest says of a plan and of how it is played; anything else is left alone."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    suite: Suite
+    sweep: Sweep | None = None
+    scenario_hashes: dict[str, str]
+    policy_hashes: dict[str, str]
+    versions: dict[str, str]
+    answered_by: dict[str, Any] = {}
+    connection: dict[str, Any] | None = None
+    store: str | None = None
 
 
 def episode_path(folder: Path, key: EpisodeKey) -> Path:
@@ -122,16 +141,38 @@ def planned_suite(folder: Path | None) -> Suite:
         raise InvalidValueError("--resume needs --out: which run folder to go on with")
     manifest = read_manifest(folder)
     try:
-        kept = dict(manifest["suite"])
-        for name in ("scenarios", "policies", "seeds"):
-            kept[name] = tuple(kept[name])
-        swept = manifest.get("sweep")
-        if swept is not None:
-            lists = {name: tuple(swept[name]) for name in ("values", "metrics")}
-            kept["sweep"] = Sweep(**{**swept, **lists})
-        return Suite(**kept)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidValueError(f"{folder / MANIFEST} cannot be read as a plan: {error}") from error
+        plan = _Manifest.model_validate_json(json.dumps(manifest))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        given = "" if first["type"] == "missing" else f" is {typed(first['input'])}"
+        raise InvalidValueError(
+            f"{folder / MANIFEST} cannot be read as a plan: key {key!r}{given}: {first['msg']}"
+        ) from error
+    for name, value, allowed in _odd(plan, manifest):
+        raise InvalidValueError(
+            f"{folder / MANIFEST} cannot be read as a plan: {name} is {value!r}; allowed: {allowed}"
+        )
+    return replace(plan.suite, sweep=plan.sweep)
+
+
+def _odd(plan: _Manifest, manifest: dict[str, Any]) -> Iterator[tuple[str, object, str]]:
+    """Values of the right type that no plan has: what, the value and what is allowed."""
+    suite, known = plan.suite, [item.name for item in fields(Suite)]
+    for key in manifest["suite"]:
+        if key not in known:
+            yield "key of suite", key, ", ".join(known)
+    for name, listed in (("scenarios", suite.scenarios), ("policies", suite.policies)):
+        if not listed or len(set(listed)) < len(listed):
+            yield f"suite.{name}", list(listed), "one or more, each once"
+    seeds = suite.seeds
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        yield "suite.seeds", list(seeds), "one or more from 0 on, each once"
+    if plan.sweep is not None and plan.sweep.kind not in ("policy", "scenario"):
+        yield "sweep.kind", plan.sweep.kind, "policy, scenario"
+    for key in plan.sweep.metrics if plan.sweep is not None else ():
+        if key not in BY_KEY:
+            yield "metric of sweep", key, "those of docs/metrics.md"
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -150,9 +191,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not manifest.exists():
         raise InvalidValueError(f"{folder} has no {MANIFEST}: not a run folder")
     try:
-        return dict(json.loads(manifest.read_text("utf-8")))
-    except (ValueError, TypeError) as error:
+        found = json.loads(manifest.read_text("utf-8"))
+    except ValueError as error:
         raise InvalidValueError(f"{manifest} cannot be read as a plan: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidValueError(f"{manifest} cannot be read as a plan: no JSON object")
+    return found
 
 
 @contextmanager

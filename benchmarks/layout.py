@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -37,8 +37,30 @@ class Table:
             lines += ["", self.note]
         return "\n".join(lines) + "\n"
 
+    def parts(self, most: int) -> list[Table]:
+        """The table as several, where it is too wide.
+
+        Args:
+            most: Columns besides the first.
+
+        Returns:
+            Tables that share the first column; only this one where it has no more columns.
+        """
+        width = len(self.columns) - 1
+        if width <= most:
+            return [self]
+        return [
+            replace(
+                self,
+                title=f"{self.title} ({start} to {min(start + most - 1, width)} of {width})",
+                columns=(self.columns[0], *self.columns[start : start + most]),
+                rows=tuple((row[0], *row[start : start + most]) for row in self.rows),
+            )
+            for start in range(1, width + 1, most)
+        ]
+
     def rich(self) -> RichTable:
-        """The table for a terminal.
+        """The table for a terminal: what has no room goes on in the next line, nothing is cut.
 
         Returns:
             A Rich table.
@@ -46,9 +68,7 @@ class Table:
         table = RichTable(title=escape(self.title), caption=escape(self.note), title_justify="left")
         table.caption_justify = "left"
         for number, column in enumerate(self.columns):
-            table.add_column(
-                escape(column), justify="right" if number else "left", no_wrap=not number
-            )
+            table.add_column(escape(column), justify="right" if number else "left", overflow="fold")
         for row in self.rows:
             table.add_row(*(escape(cell) for cell in row))
         return table

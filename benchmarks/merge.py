@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,13 @@ from voville_env.benchmarks.folder import MANIFEST, planned_suite, read_manifest
 from voville_env.benchmarks.html import page
 from voville_env.benchmarks.layout import Table
 from voville_env.benchmarks.replay import outcome_of
-from voville_env.benchmarks.report import REPLICATION, Report
+from voville_env.benchmarks.report import REPLICATION, Report, counts_of
 from voville_env.benchmarks.runner import report_of, write_files
 from voville_env.benchmarks.suite import BACKBONE, CONDITIONS
 from voville_env.benchmarks.tables import REFERENCE, TABLE_1, TABLE_6, shows, table_1, table_6
 from voville_env.errors import InvalidValueError
 from voville_env.policy import accepted
+from voville_env.variant import typed
 
 MERGED = "merged"
 SCRIPTED = "no backbone"
@@ -85,13 +87,12 @@ class MergedReport:
         ]
 
     def counts(self) -> dict[str, int]:
-        """Episodes planned, scored, failed and not run.
+        """Distinct episodes planned, scored, failed and not run.
 
         Returns:
-            The sums over the runs.
+            The four numbers; what several runs hold counts once.
         """
-        every = [part.report.counts() for part in self.parts]
-        return {name: sum(counts[name] for counts in every) for name in every[0]}
+        return counts_of(self.cells)
 
     def summary(self) -> Data:
         """The whole report as data.
@@ -219,6 +220,7 @@ def report_runs(runs: Sequence[Path], out: Path) -> tuple[dict[str, Any], Merged
         raise InvalidValueError("no run is given; allowed: run folders")
     for run in runs[1:]:
         _check_comparable(runs[0], run)
+    _check_given_once(runs)
     _check_folder(out)
     report = MergedReport(tuple(map(_part, runs)))
     _check_distinct(report.parts)
@@ -235,6 +237,7 @@ def _check_comparable(first: Path, other: Path) -> None:
     here, there = read_manifest(first), read_manifest(other)
     mine, theirs = planned_suite(first).described(), planned_suite(other).described()
     same: dict[str, tuple[Any, Any]] = {name: (mine[name], theirs[name]) for name in _SAME_PLAN}
+    same["days"] = (mine["days"] or "all", theirs["days"] or "all")
     same["sweep"] = (here.get("sweep"), there.get("sweep"))
     for part, what in (("versions", "version"), ("scenario_hashes", "hash of scenario")):
         for name in sorted({*here[part], *there[part]}):
@@ -244,9 +247,44 @@ def _check_comparable(first: Path, other: Path) -> None:
     for name, (before, now) in same.items():
         if before != now:
             raise InvalidValueError(
-                f"{first} and {other} cannot be reported together: {name} is {before!r} in the "
-                f"first and {now!r} in the second"
+                f"{first} and {other} cannot be reported together: {name}: "
+                f"the first has {_said(before)}, the second {_said(now)}"
             )
+
+
+def _said(value: Any) -> str:
+    """A part of a plan as somebody would write it."""
+    if isinstance(value, dict) and "parameter" in value:
+        over = ", ".join(map(_said, value["values"]))
+        return f"{value['parameter']} over {over} in {', '.join(value['defaults'])}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_said(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_said, value))
+    return "none" if value is None else typed(value).strip("'")
+
+
+def _check_given_once(runs: Sequence[Path]) -> None:
+    """Refuses a run that is given twice, be it as a copy."""
+    seen: dict[str, int] = {}
+    for number, run in enumerate(runs):
+        for mark in _marks(run):
+            other = seen.setdefault(mark, number)
+            if other != number:
+                raise InvalidValueError(
+                    f"{runs[other]} and {run} are the same run, given twice; leave one of them out"
+                )
+
+
+def _marks(run: Path) -> list[str]:
+    """What a run is known by: its folder, the name of its calls, and all that was played in it."""
+    content = hashlib.sha256((run / MANIFEST).read_bytes())
+    logs = sorted((run / "episodes").glob("*.jsonl"))
+    for log in logs:
+        content.update(log.name.encode() + hashlib.sha256(log.read_bytes()).digest())
+    calls = run / ".run-id"
+    named = [f"calls {calls.read_text('utf-8').strip()}"] if calls.exists() else []
+    return [f"folder {run.resolve()}", f"content {content.hexdigest()}", *named]
 
 
 def _check_folder(out: Path) -> None:
@@ -285,5 +323,6 @@ def _check_distinct(parts: Sequence[Part]) -> None:
                 who = f" on {cell.backbone}" if cell.backbone else ""
                 raise InvalidValueError(
                     f"{run} and {part.run} both hold {cell.scenario}, {cell.policy}{who}, and not "
-                    "with the same results; report them apart"
+                    f"with the same results ({len(other.scored)} and {len(cell.scored)} seeds "
+                    "scored); report them apart"
                 )

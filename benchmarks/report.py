@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from voville_env.benchmarks.sensitivity import (
     sensitivity_json,
     sensitivity_tables,
 )
+from voville_env.benchmarks.statistics import SIGN_FLIP_SEEDS
 from voville_env.benchmarks.suite import CONDITIONS, Sweep
 from voville_env.benchmarks.tables import (
     REFERENCE,
@@ -53,7 +54,8 @@ REPLICATION = (
     "Wilson's interval over the pooled cases, which takes them as independent; other numbers have "
     "none then."
 )
-SIGN_FLIP_SEEDS = 6
+POLICIES_ABREAST = 5
+"""Most policies side by side in a terminal."""
 COMPARED = (
     *("vr_cafe_exposed", "urv", "t_rec_origin", "ocr", "vr_near", "cr_d1", "cr_d2"),
     *("false_violation_rate", "false_compliance_rate", "harm"),
@@ -71,6 +73,27 @@ HEADLINE = (
     ),
     *("vr_exit", "cr_d1", "cr_d2", "day2_rate", "bystander_violations"),
 )
+
+
+def counts_of(cells: Iterable[Cell]) -> dict[str, int]:
+    """Counts episodes.
+
+    Args:
+        cells: Cells.
+
+    Returns:
+        `planned`, `scored`, `failed` and `not_run`; the first is the sum of the others.
+    """
+    every = list(cells)
+    planned = sum(len(cell.planned) for cell in every)
+    scored = sum(len(cell.scored) for cell in every)
+    failed = sum(len(cell.failed) for cell in every)
+    return {
+        "planned": planned,
+        "scored": scored,
+        "failed": failed,
+        "not_run": planned - scored - failed,
+    }
 
 
 @dataclass(frozen=True)
@@ -99,15 +122,7 @@ class Report:
         Returns:
             The four numbers; the first is the sum of the others.
         """
-        planned = sum(len(cell.planned) for cell in self.cells)
-        scored = sum(len(cell.scored) for cell in self.cells)
-        failed = sum(len(cell.failed) for cell in self.cells)
-        return {
-            "planned": planned,
-            "scored": scored,
-            "failed": failed,
-            "not_run": planned - scored - failed,
-        }
+        return counts_of(self.cells)
 
     def summary(self) -> Data:
         """The whole report as data.
@@ -184,7 +199,8 @@ class Report:
     def _main_tables(self) -> list[Table]:
         groups = [group for group in self._groups() if not group[0].is_control]
         tables = [error_table(self.cells)]
-        tables += [scenario_table(group, HEADLINE) for group in groups]
+        for group in groups:
+            tables += scenario_table(group, HEADLINE).parts(POLICIES_ABREAST)
         return tables + call_tables(self.cells)
 
     def points(self) -> list[Point]:
@@ -209,7 +225,18 @@ class Report:
         Returns:
             One sentence each.
         """
+        counts = self.counts()
         found = []
+        if counts["scored"] == 0:
+            found.append(
+                f"nothing was scored: {counts['planned']} episodes planned, {counts['failed']} "
+                f"failed, {counts['not_run']} not run"
+            )
+        if counts["not_run"]:
+            found.append(
+                f"not run: {counts['not_run']} of {counts['planned']} episodes: the run was "
+                "stopped before them"
+            )
         for failure in self.failures:
             name = f"{failure['scenario']}, {failure['policy']}, seed {failure['seed']}"
             reason = " ".join(str(failure.get("error", "no reason given")).split())

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from voville_env.benchmarks.aggregate import Cell, Data
 from voville_env.benchmarks.analysis.section import Row, csv_text, estimate_columns
 from voville_env.benchmarks.folder import write_bytes, write_text
 from voville_env.benchmarks.layout import Table, interval, number
 from voville_env.benchmarks.notes import NOT_SCOREABLE, note_of
-from voville_env.benchmarks.statistics import Difference, Summary, correct, paired
+from voville_env.benchmarks.statistics import OF_RATES, Difference, Summary, correct, paired
 from voville_env.benchmarks.suite import Sweep, slug
-from voville_env.metrics import BY_KEY, Metric
+from voville_env.metrics import BY_KEY, Kind, Metric
 from voville_env.variant import Scalar, write_value
 
 _DIFFERENCE = ("difference", "95% interval of it", "p (Holm)", "test", "it is")
@@ -29,6 +30,7 @@ class Point:
         policy: The policy without the parameter.
         value: The value; None where it has no one value.
         label: The value in words.
+        is_named: Whether the value is a word, or means one, rather than a quantity.
         is_default: Whether it is the default.
         cell: The episodes.
         metric: The metric, in its first unit.
@@ -41,6 +43,7 @@ class Point:
     policy: str
     value: Scalar | None
     label: str
+    is_named: bool
     is_default: bool
     cell: Cell
     metric: Metric
@@ -119,7 +122,8 @@ def _points(
         cell for _, cell in group if base and cell is not base and cell.scoreable and base.scoreable
     ]
     mine = base.values(metric.key, unit) if base else {}
-    found = correct([paired(cell.values(metric.key, unit), mine) for cell in compared])
+    limits = OF_RATES if metric.kind is Kind.RATE else None
+    found = correct([paired(cell.values(metric.key, unit), mine, limits) for cell in compared])
     differences = dict(zip(map(id, compared), found, strict=True))
     return [
         Point(
@@ -128,6 +132,7 @@ def _points(
             policy=policy,
             value=value,
             label=_label(value, sweep, is_default=cell is base),
+            is_named=_is_named(value, sweep),
             is_default=cell is base,
             cell=cell,
             metric=metric,
@@ -138,17 +143,28 @@ def _points(
     ]
 
 
+def _is_named(value: Scalar | None, sweep: Sweep) -> bool:
+    return value is None or isinstance(value, str | bool) or write_value(value) in sweep.words
+
+
 def _place(value: Scalar | None, sweep: Sweep) -> tuple[float, int]:
-    """Where a value stands: numbers by size, words as they were given, no value first."""
+    """Where a value stands: what is no quantity first, words as given, numbers by size."""
     if value is None:
         return (float("-inf"), -1)
-    size = 0.0 if isinstance(value, str | bool) else float(value)
+    size = float("-inf") if _is_named(value, sweep) else float(value)
     return (size, [write_value(item) for item in sweep.values].index(write_value(value)))
 
 
 def _label(value: Scalar | None, sweep: Sweep, *, is_default: bool) -> str:
-    shown = (sweep.unset or "not set") if value is None else write_value(value)
-    return f"{shown} (default)" if is_default else shown
+    """A value in words: what it means first, then how it is typed and whether it is the default."""
+    notes = ["default"] if is_default else []
+    if value is None:
+        shown = sweep.unset or "not set"
+    else:
+        typed = write_value(value)
+        shown = sweep.words.get(typed, typed)
+        notes = [typed, *notes] if typed in sweep.words else notes
+    return f"{shown} ({', '.join(notes)})" if notes else shown
 
 
 def sensitivity_tables(points: Sequence[Point], sweep: Sweep) -> list[Table]:
@@ -245,21 +261,44 @@ def write_sensitivity(folder: Path, points: Sequence[Point]) -> None:
 def _draw(stem: Path, group: Sequence[Point]) -> None:
     """Draws the metrics of one scenario and policy, as PNG and SVG."""
     from voville_env.viewer.figures import SweepPoint, line_of_sweep
-    from voville_env.viewer.style import image
+    from voville_env.viewer.style import drawing, image
 
-    numeric = not any(point.value is None or isinstance(point.value, str | bool) for point in group)
+    measured = [(point, point.summary) for point in group if point.summary is not None]
+    if not measured:
+        return
+    named = any(point.is_named for point, _ in measured)
     drawn = [
         SweepPoint(
-            float(point.value) if numeric and point.value is not None else point.label,
-            point.metric.key,
-            point.summary.mean,
-            point.summary.low,
-            point.summary.high,
+            _category(point) if named else _quantity(point),
+            *(point.metric.key, found.mean, found.low, found.high),
         )
-        for point in group
-        if point.summary is not None
+        for point, found in measured
     ]
-    if drawn:
-        figure = line_of_sweep(drawn, group[0].parameter)
-        for kind in ("png", "svg"):
-            write_bytes(stem.with_name(f"{stem.name}.{kind}"), image(figure, kind))
+    figure = line_of_sweep(drawn, group[0].parameter)
+    metrics = dict.fromkeys(point.metric for point, _ in measured)
+    ticks = {_quantity(point): _category(point) for point, _ in measured if not named}
+    with drawing():
+        figure.suptitle(_title(group[0], {found.n for _, found in measured}))
+        for axes, metric in zip(figure.axes, metrics, strict=True):
+            axes.set_ylabel(f"{metric.kind} ({metric.units[0]})")
+            if named:
+                axes.lines[0].set_linestyle("none")
+            else:
+                axes.set_xticks(list(ticks), list(ticks.values()))
+    for kind in ("png", "svg"):
+        write_bytes(stem.with_name(f"{stem.name}.{kind}"), image(figure, kind))
+
+
+def _category(point: Point) -> str:
+    return point.label.replace(" (", "\n(")
+
+
+def _quantity(point: Point) -> float:
+    """A number as it was given, so that whole ones are shown as such."""
+    return cast("float", point.value)
+
+
+def _title(point: Point, seeds: Collection[int]) -> str:
+    answers = f" on {point.cell.backbone}" if point.cell.backbone else ""
+    count = " to ".join(str(n) for n in sorted({min(seeds), max(seeds)}))
+    return f"{point.scenario}, {point.policy}{answers}: mean over seeds (n = {count}), 95% interval"

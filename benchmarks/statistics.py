@@ -15,6 +15,10 @@ CONFIDENCE = 0.95
 ALPHA = 0.05
 RATE: tuple[float, float] = (0.0, 1.0)
 """Limits of a rate."""
+OF_RATES: tuple[float, float] = (-1.0, 1.0)
+"""Limits of a difference of rates."""
+SIGN_FLIP_SEEDS = 6
+"""The fewest seeds whose equal differences the sign-flip test can tell from none at 5%."""
 _SAME = 1e-9
 HIGHER = "higher"
 LOWER = "lower"
@@ -206,8 +210,17 @@ class Difference:
     p_holm: float | None = None
     verdict: str = NO_SHARED_SEEDS
 
+    @property
+    def too_few(self) -> bool:
+        """Whether several seeds all differ alike, and are too few for any test to tell."""
+        return self.method == "sign flip" and bool(self.mean) and 1 < self.n < SIGN_FLIP_SEEDS
 
-def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Difference:
+
+def paired(
+    first: Mapping[int, float],
+    second: Mapping[int, float],
+    limits: tuple[float, float] | None = None,
+) -> Difference:
     """Compares two conditions on the seeds that both have.
 
     Where all differences are equal there is no variance to test against; the exact test that flips
@@ -216,13 +229,14 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Differenc
     Args:
         first: Value by seed.
         second: Value by seed.
+        limits: Least and greatest possible difference; `OF_RATES` for rates.
 
     Returns:
         The difference, not yet corrected.
     """
     seeds = sorted(first.keys() & second.keys())
     n = len(seeds)
-    found = summarise([first[seed] - second[seed] for seed in seeds])
+    found = summarise([first[seed] - second[seed] for seed in seeds], limits=limits)
     if found is None:
         return Difference(0, None, None, None, None, None, None, "none")
     if found.se:

@@ -89,6 +89,7 @@ class Sweep:
         defaults: What it is in each plain name that is varied; None where that has no one value.
         metrics: What it is expected to move.
         unset: What it means that there is no one value, in words.
+        words: What values that are no quantity mean, by the value as it is written in a name.
     """
 
     parameter: str
@@ -98,6 +99,7 @@ class Sweep:
     defaults: Mapping[str, Scalar | None]
     metrics: tuple[str, ...]
     unset: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, scenario: str, policy: str) -> tuple[Variant, Scalar | None]:
         """The value that an episode was played with.
@@ -231,12 +233,11 @@ def _named(policies: Iterable[str]) -> list[str]:
 
 def _check_options(policies: list[str], options: Mapping[str, Any], backbone: str | None) -> None:
     """Refuses a setting, or a backbone, that none of the policies would take."""
-    taken = frozenset[str]().union(*(accepted(name) for name in policies))
+    allowed = sorted({key for policy in policies for key in settable(policy)})
     for name in options:
-        if name not in taken or name == BACKBONE:
-            allowed = sorted({key for policy in policies for key in settable(policy)})
-            raise invalid(f"option for {', '.join(policies)}", name, allowed)
-    if backbone is not None and BACKBONE not in taken:
+        if name not in allowed:
+            raise invalid(f"option for {', '.join(policies)}", name, allowed or ["none"])
+    if backbone is not None and not any(BACKBONE in accepted(name) for name in policies):
         raise InvalidValueError(
             f"nobody would ask {backbone!r}: none of the policies takes a backbone: "
             f"{', '.join(policies)}"

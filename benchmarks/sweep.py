@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from voville_env.benchmarks.suite import Suite, Sweep, plan
@@ -11,9 +11,11 @@ from voville_env.errors import InvalidValueError, invalid
 from voville_env.policy import default_setting, policy_variant, settable
 from voville_env.scenario import load_world
 from voville_env.scenario.load import scenario_variant
-from voville_env.variant import Scalar, Variant, read_values, write_value
+from voville_env.variant import Scalar, Variant, read_values, typed, write_value
 
 POLICY, SCENARIO = "policy", "scenario"
+LIST = "list"
+"""In place of a parameter: shows what there is."""
 FIRE, OFFICERS, PEERS = "fire_escape", "fire_escape_officers", "jaywalk"
 _ESCAPE = ("vr_cafe", "vr_cafe_exposed", "urv", "t_rec_origin", "t_rec_radius", "harm")
 _ORDERS = ("ocr", "vr_near", "vr_mid", "vr_far", "vr_exit")
@@ -33,6 +35,8 @@ class Parameter:
         scenarios: The scenarios played unless others are given: where it can act.
         metrics: What it is expected to move.
         unset: What it means that it has no default, in words.
+        words: What values that are no quantity mean, by the value as it is written in a name.
+        needs: The part of a scenario without which it cannot act; empty where it can anywhere.
     """
 
     name: str
@@ -42,6 +46,8 @@ class Parameter:
     scenarios: tuple[str, ...]
     metrics: tuple[str, ...]
     unset: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The parameter as data.
@@ -69,6 +75,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         (0, 6, 12, 15, 18),
         (FIRE,),
         (*_ESCAPE, *_ERRORS),
+        words={"0": "own reach"},
+        needs="fires",
     ),
     Parameter(
         "authority_radius",
@@ -77,6 +85,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         (4, 8, 12, 16, 20),
         (OFFICERS,),
         (*_ORDERS, "urv"),
+        needs="officers",
     ),
     Parameter(
         "instruction_radius",
@@ -85,6 +94,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         (3, 6, 12, 20),
         (OFFICERS,),
         (*_ORDERS, "urv"),
+        needs="officers",
     ),
     Parameter(
         "peer_radius",
@@ -101,6 +111,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         ("linear", "walkthrough"),
         (FIRE,),
         (*_ESCAPE, *_ERRORS),
+        needs="fires",
     ),
     Parameter(
         "p_emp_semantics",
@@ -119,6 +130,15 @@ PARAMETERS: tuple[Parameter, ...] = (
         _ORDERS,
     ),
     Parameter(
+        "risk_veto",
+        POLICY,
+        "risk_veto",
+        (0, 50, 65, 80, 95),
+        (OFFICERS,),
+        _ORDERS,
+        words={"0": "none"},
+    ),
+    Parameter(
         "slip_rate",
         POLICY,
         "slip_rate",
@@ -126,7 +146,6 @@ PARAMETERS: tuple[Parameter, ...] = (
         (FIRE, OFFICERS, PEERS),
         (*_ESCAPE, *_ORDERS, *_CONTAGION, "gate_leak"),
     ),
-    Parameter("risk_veto", POLICY, "risk_veto", (0, 50, 65, 80, 95), (OFFICERS,), _ORDERS),
     Parameter(
         "oscillation_guard",
         POLICY,
@@ -161,7 +180,7 @@ def parameter_of(name: str) -> Parameter:
     known = {item.name: item for item in PARAMETERS}
     plain = name.replace("-", "_")
     if plain not in known:
-        raise invalid("parameter", name, known)
+        raise invalid("parameter", name, [*known, LIST])
     return known[plain]
 
 
@@ -196,6 +215,8 @@ def plan_sweep(
     parameter = parameter_of(name)
     chosen = parameter.values if values is None else read_values(values, parameter.name)
     places, names = list(scenarios or parameter.scenarios), list(policies or ("pave",))
+    for place in places:
+        _check_acts(parameter, place)
     if parameter.kind == POLICY and parameter.key in (options or {}):
         raise InvalidValueError(f"option {parameter.key!r} is what is swept; leave it out")
     swept = names if parameter.kind == POLICY else places
@@ -208,7 +229,7 @@ def plan_sweep(
         if not others:
             raise InvalidValueError(
                 f"values of {parameter.name} are {values!r}; allowed: another than the default "
-                f"{default!r}"
+                f"{typed(default)}"
             )
         varied += [plain.name, *(plain.varied(parameter.key, value).name for value in others)]
     if parameter.kind == POLICY:
@@ -226,8 +247,19 @@ def plan_sweep(
         defaults=defaults,
         metrics=parameter.metrics,
         unset=parameter.unset,
+        words=parameter.words,
     )
     return replace(suite, sweep=sweep)
+
+
+def _check_acts(parameter: Parameter, place: str) -> None:
+    """Refuses a scenario in which every value would give the same."""
+    spec = load_world(place).scenario
+    if parameter.needs and not getattr(spec, parameter.needs):
+        raise InvalidValueError(
+            f"{parameter.name} cannot act in {spec.name!r}, which has no {parameter.needs}; "
+            f"allowed: scenarios with {parameter.needs}, such as {parameter.scenarios[0]}"
+        )
 
 
 def _same(value: Scalar, default: Scalar | None) -> bool:

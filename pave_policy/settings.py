@@ -122,12 +122,13 @@ class PaveSettings:
         for name in ("sees_officers", "scoped", "elicit_threshold", "peer_text"):
             value = getattr(self, name)
             if not isinstance(value, bool):
-                raise InvalidValueError(f"{name} is {value!r}; allowed: True, False")
+                raise InvalidValueError(f"{name} is {value!r}; allowed: true, false")
         given = self.threshold
         if given is not None and (type(given) is not int or not 1 <= given <= 100):
+            typed = str(given).lower() if isinstance(given, bool) else repr(given)
             raise InvalidValueError(
-                f"threshold is {given!r}; allowed: whole numbers from 1 to 100, None for each "
-                "person's own"
+                f"threshold is {typed}; allowed: whole numbers from 1 to 100; without one "
+                "each person has their own"
             )
 
     def described(self) -> dict[str, Any]:

@@ -32,21 +32,25 @@ def mean(found: Summary | None) -> float:
     return found.mean
 
 
-def test_gate_shows_the_step_at_each_persons_own_threshold(tmp_path: Path) -> None:
+def test_gate_says_between_which_legitimacies_each_persons_verdicts_turn(tmp_path: Path) -> None:
     made = log("pave")
     for tick, legitimacy in enumerate((40, 64, 65, 80), 50):
         decision = "violate" if legitimacy >= 65 else "comply"
         made.verdict("CC", tick, "RED_LIGHT", decision, legitimacy=legitimacy, threshold=65)
-    for tick, (legitimacy, decision) in enumerate(((39, "comply"), (40, "violate")), 50):
+    said = ((8, "comply"), (30, "comply"), (68, "violate"), (91, "comply"))
+    for tick, (legitimacy, decision) in enumerate(said, 50):
         made.verdict("EY", tick, "RED_LIGHT", decision, legitimacy=legitimacy, threshold=40)
     run = load_run(save_run(tmp_path / "run", [made]))
     ey, cc = gate.people(run)
     assert (ey.agent, ey.threshold, cc.agent, cc.threshold) == ("EY", 40, "CC", 65)
     assert (cc.below_verdicts, mean(cc.below), cc.above_verdicts, mean(cc.above)) == (2, 0, 2, 1)
-    assert (cc.lowest_violating, cc.highest_complying, cc.step) == (65, 64, "yes")
-    assert (ey.lowest_violating, ey.highest_complying, ey.step) == (40, 39, "yes")
+    assert (cc.lowest_violating, cc.highest_complying, cc.step) == (65, 64, "64 and 65")
+    assert (ey.lowest_violating, ey.highest_complying, ey.step) == (68, 91, "30 and 68")
     bins = {step.start: (step.verdicts, mean(step.share)) for step in gate.steps(run)}
-    assert bins == {-25: (1, 0), -5: (2, 0), 0: (2, 1), 15: (1, 1)}
+    assert bins == {
+        **{-35: (1, 0), -25: (1, 0), -10: (1, 0), -5: (1, 0)},
+        **{0: (1, 1), 15: (1, 1), 25: (1, 1), 50: (1, 0)},
+    }
 
 
 def test_gate_marks_leaks_and_leaves_fallbacks_and_controls_out(tmp_path: Path) -> None:
@@ -68,7 +72,63 @@ def test_without_a_gate_the_table_says_that_there_is_no_step(tmp_path: Path) -> 
     made.verdict("CC", 50, "RED_LIGHT", "violate", legitimacy=30, threshold=65)
     made.verdict("CC", 51, "RED_LIGHT", "violate", legitimacy=80, threshold=65)
     run = load_run(save_run(tmp_path / "run", [made]))
-    assert gate.people(run)[0].step == "no: violates below"
+    assert gate.people(run)[0].step == "no step: violates below"
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        (((68, "violate"),), "nothing below 68"),
+        (((68, "comply"),), "never violates"),
+        (((66, "comply"), (68, "violate")), "66 and 68"),
+    ],
+)
+def test_a_step_is_claimed_only_between_what_was_met(
+    tmp_path: Path, said: tuple[tuple[int, str], ...], step: str
+) -> None:
+    made = log("pave")
+    for tick, (legitimacy, decision) in enumerate(said, 50):
+        made.verdict("CC", tick, "RED_LIGHT", decision, legitimacy=legitimacy, threshold=65)
+    section = gate.section(load_run(save_run(tmp_path / "run", [made])))
+    assert section.tables[0].columns[-1] == "step lies between"
+    assert section.tables[0].rows[0][-1] == step
+
+
+def test_gate_pools_plain_scenarios_and_keeps_varied_ones_apart(tmp_path: Path) -> None:
+    varied = f"{OFFICERS}@perception.severity_model=walkthrough"
+    logs = [log("pave", scenario) for scenario in ("fire_escape", OFFICERS, varied)]
+    for made in logs:
+        made.verdict("CC", 50, "RED_LIGHT", "violate")
+    run = load_run(save_run(tmp_path / "run", logs))
+    found = [(point.group.name, point.verdicts) for point in gate.points(run)]
+    assert found == [("pave", 2), (f"pave, {varied}", 1)]
+    section = gate.section(run)
+    assert [table.title for table in section.tables] == [
+        "The gate under pave",
+        f"The gate under pave, {varied}",
+    ]
+    assert [row["scenario"] for row in section.rows] == ["pooled", varied]
+
+
+def test_gate_keeps_what_is_not_scoreable_apart_and_without_numbers(tmp_path: Path) -> None:
+    good, bad = log("pave"), log("pave", OFFICERS)
+    for made, fallback in ((good, None), (bad, "malformed")):
+        made.verdict("CC", 50, "RED_LIGHT", "violate", legitimacy=80, threshold=65)
+        made.verdict("CC", 51, "RED_LIGHT", "comply", legitimacy=30, fallback=fallback)
+    run = load_run(save_run(tmp_path / "run", [good, bad]))
+    assert [(p.group.apart, p.group.scoreable, p.verdicts) for p in gate.points(run)] == [
+        *[("", True, 1)] * 2,
+        (OFFICERS, False, 1),
+    ]
+    section = gate.section(run)
+    (row,) = section.tables[1].rows
+    assert row == (
+        *("CC", "65", NOT_SCOREABLE, "0", NOT_SCOREABLE, "1"),
+        *(NOT_SCOREABLE,) * 4,
+    )
+    last = section.rows[-1]
+    assert last["verdicts"] == 1 and last["leaks"] is None and last["violate_mean"] is None
+    assert section.rows[0]["violate_mean"] == 0
 
 
 def test_a_share_of_verdicts_is_pooled_in_a_seed_and_then_over_seeds(tmp_path: Path) -> None:
@@ -188,6 +248,14 @@ def test_failure_modes_are_the_metrics_and_one_less_them(tmp_path: Path) -> None
     assert not any("CR" in head or "Day-2" in head for head in found)
 
 
+def test_who_obeys_an_officer_does_not_fail_in_an_emergency(tmp_path: Path) -> None:
+    logs = [fire_log("pave", 0, scenario) for scenario in ("fire_escape", OFFICERS)]
+    run = load_run(save_run(tmp_path / "run", logs))
+    obeys = [one for one in failure_modes.modes(run) if one.measure.mode == failure_modes.OBEYS]
+    assert [one.cell.scenario for one in obeys] == ["fire_escape"]
+    assert "with officers are left out" in failure_modes.section(run).tables[0].note
+
+
 def test_contagion_counts_from_the_first_jaywalk_seen_on_a_day(tmp_path: Path) -> None:
     made = log("vanilla", PEERS)
     made.jaywalk(100, "CC")
@@ -218,10 +286,26 @@ def test_importance_is_compared_on_events_that_pave_saw_too(tmp_path: Path) -> N
     run = load_run(save_run(tmp_path / "run", [vanilla, pave]))
     (found,) = importance.comparisons(run)
     assert [(event.agent, event.tick) for event in found.events] == [("CC", 50), ("EY", 50)]
+    assert [event.distance for event in found.events] == [4, 4]
     assert found.unshared == 1
     assert (found.importance.mean, found.severity.mean, mean(found.gap)) == (30, 85, 55)
     assert found.importance.sd == pytest.approx(200**0.5)
     assert (found.importance.modal, found.severity.modal) == ((20, 40), (60, 80))
+
+
+@pytest.mark.parametrize(("severity", "says"), [(75, True), (95, False)])
+def test_table_2_says_why_severity_stays_below_the_papers(
+    tmp_path: Path, severity: int, says: bool
+) -> None:
+    vanilla, pave = log("vanilla"), log("pave")
+    for made in (vanilla, pave):
+        made.state("CC", 50, dist_fire=4)
+        made.state("EY", 50, dist_fire=7)
+    rate(vanilla, "CC", 50, 20, severity)
+    rate(vanilla, "EY", 50, 20, 60)
+    section = importance.section(load_run(save_run(tmp_path / "run", [vanilla, pave])))
+    words = "people are 4 to 7 tiles from the fire when they notice it, which leaves 60 to 75"
+    assert (words in section.tables[0].note) is says
 
 
 def test_modal_range_is_the_fullest_and_takes_in_the_top() -> None:
@@ -278,6 +362,38 @@ def test_a_direction_holds_only_where_paired_seeds_can_tell(
     assert item.printed == pytest.approx(0.58 - 0.04)
     assert found["cr_d1", "pave-no-gate"].outcome == "not run"
     assert found["urv", "vanilla"].outcome == "not run"
+
+
+@pytest.mark.parametrize(("seeds", "outcome"), [(5, "not distinguishable"), (6, "holds")])
+def test_a_direction_that_too_few_seeds_cannot_tell_says_so(
+    tmp_path: Path, seeds: int, outcome: str
+) -> None:
+    logs = [
+        crossing(policy, seed, broken)
+        for seed in range(seeds)
+        for policy, broken in (("pave", 0), ("vanilla", 4))
+    ]
+    section = expectations.section(load_run(save_run(tmp_path / "run", logs)))
+    (row,) = [r for r in section.rows if (r["policy"], r["metric"]) == ("vanilla", "cr_d1")]
+    (shown,) = [r for r in section.tables[0].rows if r[0].startswith("vanilla: CR_D1")]
+    assert (row["difference"], row["outcome"]) == (1, outcome)
+    few = seeds == 5
+    assert row["reason"] == ("same in all seeds; at least 6 needed" if few else None)
+    assert shown[-1] == (f"{outcome}\n({row['reason']})" if few else outcome)
+
+
+def test_an_interval_of_a_difference_of_rates_ends_at_one(tmp_path: Path) -> None:
+    logs = []
+    for seed, broken in enumerate((4, 4, 4, 0)):
+        logs += [crossing("pave", seed, 0), crossing("vanilla", seed, broken)]
+    run = load_run(save_run(tmp_path / "run", logs))
+    (found,) = [one.found for one in expectations.expectations(run) if one.metric == "cr_d1"][1:]
+    assert found is not None and (found.mean, found.high) == (0.75, 1)
+    officers = [fire_log("pave", seed, OFFICERS) for seed in range(4)]
+    for tick in range(6):
+        officers[3].row("CC", 60 + tick, "RED_LIGHT", "", dist_officer=15)
+    section = suppression.section(load_run(save_run(tmp_path / "other", officers)))
+    assert section.tables[0].rows[0][-1].endswith("1.00]")
 
 
 def test_printed_directions_are_those_of_table_6(tmp_path: Path) -> None:

@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from voville_env.benchmarks.runner import run_suite
+from voville_env.benchmarks.suite import plan
+from voville_env.cli.app import app
 
 HASTY = """
 from voville_env.policy import BasePolicy
@@ -100,6 +105,14 @@ def test_all_failed_and_some_failed_have_their_own_codes(folder: Path) -> None:
         (("--policy", "pavee"), ("policy", "pavee", "did you mean 'pave'")),
         (("--scenario", "fire_escpae"), ("scenario", "did you mean 'fire_escape'")),
         (("--policy", "lawful@speed=3"), ("setting of policy 'lawful' is 'speed'",)),
+        (
+            ("--policy", "hasty:Hasty@privileged=true"),
+            ("setting of policy 'hasty:Hasty' is 'privileged'; allowed: none",),
+        ),
+        (
+            ("--policy", "hasty:Hasty", "--option", "privileged=true"),
+            ("option for hasty:Hasty is 'privileged'; allowed: none",),
+        ),
         (("--policy", "lawful@speed"), ("'lawful@speed'", "allowed: key=value")),
         (
             ("--scenario", "jaywalk@perception.peer_radios=3"),
@@ -125,6 +138,20 @@ def test_wrong_usage_is_one_clear_line(
     for word in words:
         assert word in done.stderr, done.stderr
     assert not (folder / "runs").exists()
+
+
+def test_a_report_of_a_run_without_a_score_has_the_code_of_such_a_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run_suite(plan(["jaywalk"], ["lawful"], quick=True), run)
+    assert CliRunner().invoke(app, ["report", str(run), "--json"]).exit_code == 0
+    for log in (run / "episodes").iterdir():
+        log.unlink()
+    done = CliRunner().invoke(app, ["report", str(run)])
+    assert done.exit_code == 3, done.exception
+    assert "nothing was scored: 2 episodes planned, 0 failed, 2 not run" in done.stdout
+    assert "not run: 2 of 2 episodes: the run was stopped before them" in done.stdout
+    help_text = CliRunner().invoke(app, ["report", "--help"]).stdout
+    assert "3 nothing was scored" in " ".join(help_text.replace("\u2502", " ").split())
 
 
 def test_unknown_options_are_refused(folder: Path) -> None:

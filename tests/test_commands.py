@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from importlib.metadata import entry_points
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -429,6 +429,68 @@ def test_where_nothing_was_decided_the_nearest_are_named(town: Path) -> None:
     assert explained(town, "KQ", ticks[-1] + 9)["nearest_verdicts"] == [[1, ticks[-1]]]
     args = ("explain", str(town / "run"), "--agent", "KQ", "--tick", str(ticks[0] - 10))
     assert f"nearest: on day 1 at tick {ticks[0]}" in run(*args)[0].decode()
+
+
+@pytest.fixture(scope="module")
+def reacting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the generative agent on the surrogate."""
+    folder = tmp_path_factory.mktemp("reacting")
+    suite = replace(one_episode("fire_escape_officers", "vanilla"), days=1)
+    run_suite(suite, folder / "run")
+    return folder
+
+
+def test_a_reaction_is_laid_out_like_a_verdict(reacting: Path) -> None:
+    log = log_of(reacting, "vanilla")
+    record = next(r for r in lines(log, "reaction", "CC") if "order" in " ".join(r["events"]))
+    rated = {r["event_id"]: r for r in lines(log, "importance", "CC")}
+    args = ("explain", str(reacting / "run"), "--agent", "CC", "--tick", str(record["tick"]))
+    text = run(*args)[0].decode()
+    section = text.partition("\nReaction\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^  (\S.*?)  ", section, re.MULTILINE)
+    assert rows == ["noticed", "came to mind", "plan", "reaction", "because"]
+    for event in record["events"]:
+        said = f"{rated[event]['description']} (importance {rated[event]['score']} of 10)"
+        assert said in section
+    for part in (*record["memories"], record["doing"], record["response"], record["reason"]):
+        assert part in section
+    assert "What else the policy says" not in text
+    account = explained(reacting, "CC", record["tick"])
+    assert account["reaction"] == record and account["decisions"] == []
+    assert all(rated[item["event_id"]] == item for item in account["importance"])
+
+
+def test_between_two_reactions_the_one_that_holds_is_told(reacting: Path) -> None:
+    reactions = lines(log_of(reacting, "vanilla"), "reaction", "CC")
+    first = next(
+        r for r, later in pairwise(reactions) if r["events"] and later["tick"] > r["tick"] + 1
+    )
+    args = ("explain", str(reacting / "run"), "--agent", "CC", "--tick", str(first["tick"] + 1))
+    assert f"on day 1 at tick {first['tick']}; nothing since" in run(*args)[0].decode()
+    assert explained(reacting, "CC", first["tick"] + 1)["reaction"] == first
+
+
+def test_what_stood_in_for_a_reaction_is_told(tmp_path: Path) -> None:
+    suite = replace(one_episode("jaywalk", "vanilla"), days=1)
+    unusable = {"rate_importance": UNUSABLE, "react": UNUSABLE}
+    with StubServer(lambda request: unusable.get(str(request.operation)) or canned(request)) as s:
+        chat = make_chat(base_url=s.url, model="stub")
+        run_suite(replace(suite, backbone=chat.name), tmp_path / "run", backbone=chat)
+    log = log_of(tmp_path, "vanilla")
+    rated = lines(log, "importance", "KQ")[0]
+    assert rated["tick"] in {r["tick"] for r in lines(log, "reaction", "KQ")}
+    args = ("explain", str(tmp_path / "run"), "--agent", "KQ", "--tick", str(rated["tick"]))
+    text = " ".join(run(*args)[0].decode().split())
+    assert "continue, in place of an unusable answer: malformed" in text
+    assert "(importance 1 of 10, in place of an unusable answer: malformed)" in text
+
+
+def test_an_agent_can_be_named_in_full(town: Path) -> None:
+    by_id = explained(town, "KQ", 52)
+    assert explained(town, "Kai Quinn", 52) == explained(town, "kai quinn", 52) == by_id
+    assert by_id["agent"]["name"] == "Kai Quinn"
+    said = refusal("explain", str(town / "run"), "--agent", "Kay Quin", "--tick", "52")
+    assert "did you mean 'Kai Quinn'" in said
 
 
 def test_a_silent_policy_is_said_to_be_silent(town: Path) -> None:

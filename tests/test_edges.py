@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 import voville_env
+from voville_env.benchmarks.folder import MANIFEST, checked_manifest, planned_suite
+from voville_env.benchmarks.sweep import plan_sweep
 from voville_env.errors import InvalidValueError, LifecycleError, ScenarioError
 from voville_env.scenario import load_world
 
@@ -134,6 +137,52 @@ def test_early_crossings_are_kept_whatever_the_jitter(tmp_path: Path) -> None:
     for seed in range(8):
         env.reset(seed=seed)
         assert (env.sim.state[0].crossing_tick[0, :4] >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value", "words"),
+    [
+        ("suite", "seeds", "012", "key 'suite.seeds' is '012'"),
+        ("suite", "seeds", ["0"], "key 'suite.seeds.0' is '0'"),
+        ("suite", "seeds", [True], "key 'suite.seeds.0' is true"),
+        ("suite", "seeds", [-1], "suite.seeds is .-1.; allowed: one or more from 0 on"),
+        ("suite", "seeds", [0, 0], "suite.seeds is .0, 0.; allowed: one or more"),
+        ("suite", "scenarios", [], "suite.scenarios is ..; allowed: one or more, each once"),
+        ("suite", "policies", "pave", "key 'suite.policies' is 'pave'"),
+        ("suite", "options", [], "key 'suite.options' is"),
+        ("suite", "days", "1", "key 'suite.days' is '1'"),
+        ("suite", "sedes", 1, "key of suite is 'sedes'; allowed: scenarios, policies, seeds"),
+        ("sweep", "values", "3", "key 'sweep.values' is '3'"),
+        ("sweep", "defaults", 3, "key 'sweep.defaults' is 3"),
+        ("sweep", "metrics", ["cr"], "metric of sweep is 'cr'; allowed: those of docs/metrics.md"),
+        ("sweep", "kind", "x", "sweep.kind is 'x'; allowed: policy, scenario"),
+        ("", "suite", None, "key 'suite' is None"),
+        ("", "versions", [], "key 'versions' is"),
+        ("", "answered_by", "x", "key 'answered_by' is 'x'"),
+        ("", "store", 5, "key 'store' is 5"),
+    ],
+)
+def test_a_manifest_that_is_no_plan_is_one_clear_error(
+    part: str, key: str, value: Any, words: str, tmp_path: Path
+) -> None:
+    suite = plan_sweep("peer_radius", "3", policies=["lawful"], seeds=1)
+    text = checked_manifest(tmp_path / "run", suite, resume=False)
+    (tmp_path / MANIFEST).write_text(text, "utf-8")
+    assert planned_suite(tmp_path) == suite
+    manifest = json.loads(text)
+    (manifest[part] if part else manifest)[key] = value
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest), "utf-8")
+    with pytest.raises(
+        InvalidValueError, match=r"manifest.json cannot be read as a plan: " + words
+    ):
+        planned_suite(tmp_path)
+
+
+def test_a_manifest_is_an_object(tmp_path: Path) -> None:
+    for text in ("[]", '[["suite", {}]]', "{"):
+        (tmp_path / MANIFEST).write_text(text, "utf-8")
+        with pytest.raises(InvalidValueError, match="cannot be read as a plan"):
+            planned_suite(tmp_path)
 
 
 @pytest.mark.slow

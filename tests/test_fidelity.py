@@ -15,11 +15,12 @@ from pydantic import BaseModel
 
 from pave_policy.llm.settings import ChatSettings
 from voville_env.cli.app import app
-from voville_env.errors import VovilleError
+from voville_env.errors import ScenarioError, VovilleError
 from voville_env.metrics import BY_KEY
 from voville_env.policy import accepted, installed, load_policy
 from voville_env.scenario import Scenario, load_world
 from voville_env.scenario.load import validate
+from voville_env.variant import Scalar, Variant
 
 CONFLICTS = [f"C-{number:02}" for number in range(1, 80)] + ["C-46b"]
 NOTHING = "–"
@@ -117,9 +118,27 @@ def put(data: dict[str, Any], name: str, value: Any) -> None:
 
 def set_scenario(name: str, value: Any) -> None:
     for sample in SAMPLES:
+        load_world(Variant(sample).varied(name, value).name)
+
+
+def set_file(name: str, value: Any) -> None:
+    for sample in SAMPLES:
         data = load_world(sample).scenario.model_dump(mode="json")
         put(data, name, value)
         load_world(validate(Scenario, data, sample))
+
+
+def is_nameable(name: str) -> bool:
+    """Whether a key can be set in a name: to what it is, or to a word where it is no scalar."""
+    value: Any = load_world(SAMPLES[1]).scenario.model_dump(mode="json")
+    for key in name.split("."):
+        value = value.get(key, "word") if isinstance(value, dict) else "word"
+    kept = value if isinstance(value, Scalar) else "word"
+    try:
+        set_scenario(name, 1 if value is None else kept)
+    except VovilleError:
+        return False
+    return is_scenario_key(name)
 
 
 def set_policy(name: str, value: Any) -> None:
@@ -144,7 +163,8 @@ def is_flag(name: str) -> bool:
 
 
 EXISTS: dict[str, Callable[[str], bool]] = {
-    "scenario": is_scenario_key,
+    "scenario": is_nameable,
+    "file": lambda name: is_scenario_key(name) and not is_nameable(name),
     "policy": lambda name: name in installed() or name in accepted("pave") - {"name", "gate"},
     "vanilla": lambda name: name in accepted("vanilla") - {"name"},
     "backbone": lambda name: name in ChatSettings.model_fields,
@@ -154,6 +174,7 @@ EXISTS: dict[str, Callable[[str], bool]] = {
 }
 SET: dict[str, Callable[[str, Any], None]] = {
     "scenario": set_scenario,
+    "file": set_file,
     "policy": set_policy,
     "vanilla": set_vanilla,
     "backbone": set_backbone,
@@ -207,6 +228,15 @@ def test_every_switch_is_there_and_takes_the_values_named(text: str) -> None:
         check(switch)
 
 
+def test_a_key_of_a_file_says_so_in_a_name(text: str) -> None:
+    switches = {switch for row in rows_of(text) for switch in switches_of(row.switch)}
+    keys = [switch.name for switch in switches if switch.kind == "file"]
+    assert len(keys) > 5
+    for key in keys:
+        with pytest.raises(ScenarioError, match=f"'{key}' is 1; allowed: in a scenario file alone"):
+            load_world(f"jaywalk@{key}=1")
+
+
 def default_of(kind: str, name: str) -> Any:
     if kind == "backbone":
         return ChatSettings.model_fields[name].default
@@ -232,7 +262,12 @@ def test_the_first_value_is_the_default(text: str) -> None:
     [
         Switch("scenario", "perception.cue_radios", ()),
         Switch("scenario", "perception.cue_radius.x", ()),
-        Switch("scenario", "officers.scripts", ()),
+        Switch("scenario", "officers.script", ()),
+        Switch("scenario", "officers.reactive", ("false", "true")),
+        Switch("scenario", "pass_window", ()),
+        Switch("scenario", "perception", ()),
+        Switch("file", "officers.scripts", ()),
+        Switch("file", "perception.cue_radius", ("12",)),
         Switch("scenario", "perception.severity_model", ("linear", "quadratic")),
         Switch("scenario", "confederate_count", ("9",)),
         Switch("scenario", "title", ("any",)),

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from analysis_kit import full_run, log, save_run
+from analysis_kit import OFFICERS, PEERS, fire_log, full_run, log, save_run
 from typer.testing import CliRunner
 
 from voville_env.benchmarks.analysis.write import write_analysis
 from voville_env.cli.app import app
 from voville_env.errors import InvalidValueError, MissingExtraError
+from voville_env.metrics import BY_KEY
 from voville_env.viewer import figures, style
 
 if TYPE_CHECKING:
@@ -252,11 +253,11 @@ def test_a_sweep_is_one_panel_a_metric_with_its_intervals() -> None:
     points = [
         figures.SweepPoint(value, metric, 0.1 * number, 0.0, 0.5)
         for number, value in enumerate((40, 50, 60))
-        for metric in ("urv", "cr_d1", "made_up")
+        for metric in ("urv", "cr_d1", "harm")
     ]
     figure = figures.line_of_sweep(points, "threshold (1 to 100)")
     titles = [axes.get_title("left") for axes in figure.axes]
-    assert titles == ["URV", "CR_D1", "made_up"]
+    assert titles == ["URV", "CR_D1", BY_KEY["harm"].title]
     line = figure.axes[0].get_lines()[0]
     assert np.asarray(line.get_xdata()).tolist() == [40, 50, 60]
     assert np.asarray(line.get_ydata()).tolist() == pytest.approx([0, 0.1, 0.2])
@@ -266,3 +267,96 @@ def test_a_sweep_is_one_panel_a_metric_with_its_intervals() -> None:
     assert labels == ["linear", "bands"]
     with pytest.raises(InvalidValueError, match="nothing to draw"):
         figures.line_of_sweep([])
+
+
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        (("made_up", 0.1, None, None), "metric is 'made_up'; allowed: vr_cafe"),
+        (("urv", 0.5, 0.6, 0.7), "urv at 40 has the mean 0.5 and the interval 0.6 to 0.7"),
+        (("urv", 0.5, 0.1, 0.4), "allowed: an interval around the mean"),
+        (("urv", float("nan"), None, None), "allowed: an interval around the mean"),
+    ],
+)
+def test_a_sweep_refuses_points_that_cannot_be(
+    point: tuple[str, float, float | None, float | None], message: str
+) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        figures.line_of_sweep([figures.SweepPoint(40, *point)])
+
+
+def test_figures_take_a_path_as_text(run: Path) -> None:
+    assert words(figures.importance_figure(str(run))) == words(figures.importance_figure(run))
+
+
+def test_a_folder_that_is_no_single_run_is_refused_with_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidValueError, match=r"no manifest.json; allowed: the folder of one run"
+    ):
+        figures.gate_figure(tmp_path)
+
+
+def test_the_gate_figure_explains_its_marks_and_has_one_range(tmp_path: Path) -> None:
+    logs = [log(policy) for policy in ("pave", "pave-no-gate")]
+    for made, legitimacy in zip(logs, (30, 90), strict=True):
+        made.verdict("CC", 50, "RED_LIGHT", "comply", legitimacy=legitimacy)
+    bad = log("pave-no-scope")
+    bad.verdict("CC", 50, "RED_LIGHT", "violate")
+    bad.verdict("CC", 51, "RED_LIGHT", "violate", fallback="malformed")
+    figure = figures.gate_figure(save_run(tmp_path / "run", [*logs, bad]))
+    text = words(figure)
+    for said in ("sometimes complies, sometimes violates", "1 verdict", "16 verdicts or more"):
+        assert f"\n{said}" in text
+    assert "still complies where the risk" in text
+    assert "pave-no-scope" not in text
+    assert len(figure.axes) == 4
+    for column in (0, 1):
+        assert len({axes.get_xlim() for axes in figure.axes[column::2]}) == 1
+
+
+def test_distances_that_nobody_had_are_left_out_and_a_last_row_is_labelled(tmp_path: Path) -> None:
+    logs = [fire_log(f"pave@threshold={number}", 0, OFFICERS) for number in range(40, 44)]
+    figure = figures.suppression_figure(save_run(tmp_path / "run", logs))
+    for axes in figure.axes[:4]:
+        labels = [tick for tick in axes.get_xticklabels() if tick.get_visible()]
+        assert [tick.get_text() for tick in labels] == ["2–3", "13–16", "no officers", "no fire"]
+
+
+def test_censored_stands_in_the_legend_where_it_is_drawn(tmp_path: Path) -> None:
+    ended = fire_log("pave", 0)
+    plain = figures.recovery_figure(save_run(tmp_path / "plain", [ended]))
+    assert "\ncensored" not in words(plain)
+    short_day = {"days": 2, "ticks_per_day": 160, "steps_per_tick": 4}
+    lasting = log("vanilla", clock=short_day)
+    lasting.state("CC", 50, zone="street", dist_fire=4)
+    lasting.state("CC", 130, zone="street", dist_fire=20)
+    for tick in (140, 159):
+        lasting.row("CC", tick, "RED_LIGHT", "RED_LIGHT")
+    some = figures.recovery_figure(save_run(tmp_path / "some", [ended, lasting]))
+    assert "\ncensored" in words(some)
+
+
+def test_differences_without_an_interval_are_hollow_and_explained(tmp_path: Path) -> None:
+    logs = []
+    for seed in range(3):
+        for policy, broken in (("pave", ""), ("vanilla", "RED_LIGHT")):
+            made = log(policy, PEERS, seed)
+            rules = broken if seed or policy == "pave" else ""
+            lit = {"signal": "dont_walk", "crossing": "cafe_crossing", "saw_jaywalk": True}
+            made.row("CC", 104, "RED_LIGHT", rules, **lit)
+            burns = fire_log(policy, 0)
+            burns.header["seed"] = seed
+            logs += [made, burns]
+    figure = figures.expectations_figure(save_run(tmp_path / "run", logs))
+    text = words(figure)
+    assert "this run (n = 3 seeds, 95% interval)" in text
+    assert "no interval: same in all seeds; at least 6 needed to tell" in text
+    faces = [line.get_markerfacecolor() for line in figure.axes[0].get_lines()]
+    assert "white" in faces
+
+
+def test_figures_say_what_could_be_misread(run: Path) -> None:
+    assert "severity of pave's cue" in words(figures.importance_figure(run))
+    assert "at the same value, as at 0, lie on each other" in words(
+        figures.failure_modes_figure(run)
+    )

@@ -12,26 +12,30 @@ from functools import cache
 from typing import Any
 
 import pytest
-from generative_kit import ATTENDEES, Played, Written, always
+from generative_kit import ATTENDEES, Played, Written, always, observations
 
-from pave_policy.backbone import Backbone
+from pave_policy.backbone import Backbone, run_now
 from pave_policy.generative.day_plan import schedule_plan
 from pave_policy.generative.policy import VanillaPolicy
 from pave_policy.generative.requests import (
     GenerativeBackbone,
     ImportanceRequest,
+    Insight,
     PlanEntry,
     Reaction,
     Response,
 )
-from pave_policy.glance import Own
+from pave_policy.generative.settings import GenerativeSettings
+from pave_policy.generative.turn import Turn
+from pave_policy.glance import Own, look
 from pave_policy.memory import warm_up
-from pave_policy.memory.stream import EntryKind
+from pave_policy.memory.stream import Entry, EntryKind
 from pave_policy.outcome import Failure, Outcome
+from pave_policy.site import Site
 from pave_policy.surrogate import Surrogate
 from voville_env.benchmarks.play import EpisodePlayer
 from voville_env.core.codes import TRIGGER_RELEVANT, Action, Rule
-from voville_env.errors import CallFailedError, InvalidValueError, LifecycleError
+from voville_env.errors import CallFailedError, LifecycleError
 from voville_env.events import Event
 from voville_env.parallel import VovilleEnv
 
@@ -108,8 +112,68 @@ def test_a_reaction_is_asked_with_what_comes_to_mind() -> None:
     policy = VanillaPolicy(backbone, retrieved=7)
     Played(policy, "fire_escape", FIRE_WINDOW)
     late = [r for name, _, tick, r in backbone.asked if name == "react" and tick > 52]
-    assert late and all(len(request.memories) == 7 for request in late)
+    assert late and max(len(request.memories) for request in late) == 7
+    assert all(request.memories for request in late)
     assert any("fire" in text for request in late for text in request.memories)
+
+
+def recalled(turn: Turn, *queries: str) -> list[Entry]:
+    return run_now(turn.recall(queries))
+
+
+def test_roads_come_to_mind_where_they_are_asked_for_and_not_in_a_fire() -> None:
+    policy = VanillaPolicy()
+    run = Played(policy, "fire_escape", [1, 0, 51])
+    beside_fire = [r for r in run.of("reaction") if r["tick"] >= 50 and "fire" in r["events"][0]]
+    for person in policy.people.values():
+        roads = {entry.text for entry in person.stream.of(EntryKind.ROAD)}
+        assert len(roads) == 22
+        mine = [r for r in beside_fire if r["agent"] == person.persona.id]
+        assert all(r["memories"] and len(roads & set(r["memories"])) <= 3 for r in mine)
+    assert len(beside_fire) >= 5
+    glance = look(observations()["CC"])
+    for agent in ("CC", "KQ"):
+        person = policy.people[agent]
+        site = Site(agent=agent, day=1, tick=51)
+        turn = Turn(person, glance, Surrogate(), site, 51, GenerativeSettings())
+        in_fire = recalled(turn, "There is a fire 4 tiles away.")
+        assert "fire" in in_fire[0].text
+        assert sum(entry.kind is EntryKind.ROAD for entry in in_fire) <= 3
+        on_foot = recalled(turn, "Which crosswalks does pine_garden have?")
+        found = [entry.text for entry in on_foot if entry.kind is EntryKind.ROAD]
+        assert any("crosswalk of pine_garden" in text for text in found)
+
+
+def test_a_reaction_says_what_it_was_based_on() -> None:
+    backbone = Written(values={"draw_insights": (Insight("A long tale. " * 9, (0,)),)})
+    run = Played(VanillaPolicy(backbone), "fire_escape", SHORT)
+    asked = [request.memories for request in backbone.requests("react")]
+    logged = [record["memories"] for record in run.of("reaction") if record["events"]]
+    assert len(asked) == len(logged) and any(asked)
+    for request, record in zip(asked, logged, strict=True):
+        assert [text[:79] for text in request] == [text[:79] for text in record]
+        assert all(len(text) <= 80 for text in record)
+    assert any(text.endswith("…") for record in logged for text in record)
+
+
+def test_whoever_flees_is_asked_about_each_order_and_may_heed_it() -> None:
+    answered = Counter[str]()
+    for seed in (0, 3):
+        run = Played(VanillaPolicy(), "fire_escape_officers", [1, 45, 75], seed)
+        rated = {(r["agent"], r["event_id"]): r for r in run.of("importance")}
+        before: dict[str, str] = {}
+        for record in run.of("reaction"):
+            agent, orders = record["agent"], [e for e in record["events"] if e[:5] == "order"]
+            fled = before.get(agent) == "flee"
+            before[agent] = record["response"]
+            for order in orders:
+                assert 1 <= rated[agent, order]["score"] <= 5
+                answered[record["response"]] += fled
+        given = [item for key, item in rated.items() if key[1].startswith("order of")]
+        reacted = {(r["agent"], r["tick"], e) for r in run.of("reaction") for e in r["events"]}
+        assert given
+        assert {(r["agent"], r["tick"], r["event_id"]) for r in given} <= reacted
+    assert answered["flee"] > answered["wait"] > 0
 
 
 @cache
@@ -126,7 +190,7 @@ def test_memory_survives_the_night_and_the_next_plan_draws_on_it() -> None:
     clock = log[0]["clock"]["ticks_per_day"]
     for person in policy.people.values():
         days = {entry.created // clock for entry in person.stream}
-        assert days == {0, 1}
+        assert days == {-1, 0, 1}  # the walk beforehand was the day before
         assert person.plan is not None and person.plan.day == 2
         assert any(entry.kind is EntryKind.REFLECTION for entry in person.stream)
     plans = {(r.persona.id, r.day): r for r in backbone.requests("plan_day")}
@@ -285,32 +349,6 @@ def test_a_backbone_that_waits_gives_the_same_records() -> None:
     fast = Played(VanillaPolicy(Written()), "fire_escape", SHORT)
     slow = Played(VanillaPolicy(Slow()), "fire_escape", SHORT)
     assert slow.records == fast.records and slow.actions == fast.actions
-
-
-def test_the_settings_name_every_number_and_the_backbone() -> None:
-    settings = VanillaPolicy(reflection_trigger=9).settings()
-    json.dumps(settings, allow_nan=False)
-    assert settings["reflection_trigger"] == 9 and settings["weight_recency"] == 1
-    assert settings["calibration"]["fire"] == [2, 4]
-    assert settings["backbone"] == Surrogate().settings()
-
-
-@pytest.mark.parametrize("value", [0, -1, True, 2.5, "5"])
-@pytest.mark.parametrize("name", ["reflection_trigger", "retrieved"])
-def test_numbers_that_make_no_sense_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(InvalidValueError, match=name):
-        VanillaPolicy(**{name: value})
-
-
-class Deaf(Surrogate):
-    """A backbone for PAVE alone."""
-
-    react = property()
-
-
-def test_a_backbone_without_the_operations_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="does not answer react"):
-        VanillaPolicy(Deaf())
 
 
 def test_a_policy_that_was_told_nothing_says_so() -> None:

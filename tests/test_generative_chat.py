@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -230,7 +231,7 @@ def test_a_day_is_told_in_minutes_and_only_its_own_appointments() -> None:
     prompt = prompt_of("plan_day")
     assert block(prompt, "schedule") == ["from minute 90: home"]
     assert "tick" not in prompt
-    assert block(prompt_of("plan_day", day=1), "schedule") == ["from minute 0: cafe seat"]
+    assert block(prompt_of("plan_day", day=1), "schedule") == ["from minute 0: the cafe seat"]
     assert block(prompt_of("plan_day", day=3), "schedule") == []
     assert "memories" not in prompt_of("plan_day", memories=())
 
@@ -242,9 +243,9 @@ def test_the_threshold_and_the_rules_of_a_person_are_in_no_prompt(operation: str
     assert "crosswalks" not in prompt and "red light" not in prompt
 
 
-def ticks(backbone: Chat, until: int) -> list[Event]:
+def ticks(backbone: Chat, until: int, scenario: str = "jaywalk", since: int = 30) -> list[Event]:
     """A few ticks of the generative agent in town; gives its records."""
-    env = VovilleEnv("jaywalk", window=(1, 30, until))
+    env = VovilleEnv(scenario, window=(1, since, until))
     policy = VanillaPolicy(backbone)
     policy.reset(make_briefing(env.world, 0))
     observations, infos = env.reset(seed=0)
@@ -267,6 +268,20 @@ def test_the_agent_plays_on_a_model() -> None:
     assert {call["operation"] for call in logged} == set(asked)
     assert {call["outcome"] for call in logged} == {"valid"}
     assert {record["fallback"] for record in of_type(records, "importance")} <= {None}
+
+
+def test_no_prompt_of_a_run_knows_of_rules_legitimacy_or_thresholds() -> None:
+    prompts = []
+    for scenario, since in (("jaywalk", 30), ("fire_escape_officers", 48)):
+        with StubServer() as server:
+            ticks(chat(server.url), since + 12, scenario, since)
+            prompts += [request.prompt for request in server.requests]
+    texts = [re.sub(r"<person>\n.*\n</person>", "", prompt) for prompt in prompts]
+    assert len(texts) > 100 and all("<person>" not in text for text in texts)
+    assert any("Somebody nearby is waiting." in text for text in texts)
+    assert any("An officer tells people to" in text for text in texts)
+    for text in texts:
+        assert not re.search(r"\brules?\b|legitim|threshold", text, re.IGNORECASE), text
 
 
 @pytest.mark.parametrize("reply", ["no idea", StubReply("{", "length"), ERRORS["refusal"]])

@@ -16,7 +16,8 @@ import voville_env
 from pave_policy.backbone import run_now
 from pave_policy.generative.agent import Person
 from pave_policy.generative.day_plan import DayPlan, fills, schedule_plan, split, told
-from pave_policy.generative.perceiving import Percept, name_places, perceive
+from pave_policy.generative.perceiving import CONDUCT_TEXT, Percept, perceive
+from pave_policy.generative.places import name_places, place_in_words
 from pave_policy.generative.planning import work_out_step
 from pave_policy.generative.policy import VanillaPolicy
 from pave_policy.generative.reflection import is_due, reflect
@@ -32,14 +33,14 @@ from pave_policy.generative.requests import (
 )
 from pave_policy.generative.settings import Calibration, GenerativeSettings
 from pave_policy.generative.turn import Turn
-from pave_policy.glance import Glance, look
+from pave_policy.glance import Glance, Own, look
 from pave_policy.memory.stream import EntryKind
 from pave_policy.site import Site
 from pave_policy.streets import streets_of
 from pave_policy.surrogate import Surrogate
 from pave_policy.walking import Walker
-from voville_env.core.codes import CueType, Instruction, Route, Rule
-from voville_env.observation import BEHAVIOUR_TEXT, Observation, to_context
+from voville_env.core.codes import Behaviour, CueType, Instruction, Route, Rule
+from voville_env.observation import Observation, to_context
 
 FIRE = Event(EventKind.FIRE, "There is a fire 3 tiles away.", "fire", 90)
 CROWD = Event(EventKind.OTHERS_CROSS, "Others cross against the red light.", "crowd")
@@ -101,7 +102,7 @@ def test_whatever_the_context_of_pave_names_is_an_event() -> None:
                 assert (OF_CUE[cue.type], cue.severity) in severities
             texts = {event.text for event in events}
             for peer in context.peer_behaviors:
-                assert f"Somebody nearby {BEHAVIOUR_TEXT[peer.behaviour]}." in texts
+                assert f"Somebody nearby {CONDUCT_TEXT[peer.behaviour]}." in texts
             named["officer"] += context.authority_present
             named["order"] += ordered
             named["cue"] += len(context.situational_cues)
@@ -130,18 +131,49 @@ def test_people_walking_by_are_ordinary_and_those_who_break_rules_are_not() -> N
     assert not ordinary & striking
 
 
-def test_an_errand_names_its_place() -> None:
+def test_nobody_is_told_of_rules_in_what_others_do() -> None:
+    assert set(CONDUCT_TEXT) == set(Behaviour) - {Behaviour.NONE}
+    assert not any("rule" in words for words in CONDUCT_TEXT.values())
+    assert CONDUCT_TEXT[Behaviour.WAITING] == "is waiting"
+
+
+def test_a_fire_next_to_one_is_one_tile_away() -> None:
+    cues = observations()["TP"]["situational_cues"].copy()
+    texts = []
+    for away in (1, 2):
+        cues[0] = (CueType.FIRE, away, 80, 0, away)
+        seen = events_of({**observations()["TP"], "situational_cues": cues})
+        texts += [p.event.text for p in seen if p.event.kind is EventKind.FIRE]
+    assert texts == ["There is a fire 1 tile away.", "There is a fire 2 tiles away."]
+
+
+def test_an_errand_names_its_place_in_words() -> None:
     texts = {p.event.text for o in observations().values() for p in events_of(o)}
-    assert "At home TP, as planned." in texts
+    assert {"At home, as planned.", "On the way to the cafe seat."} & texts == {
+        "At home, as planned."
+    }
+    assert place_in_words("cafe_seat_AY") == "the cafe seat"
+    assert (place_in_words("home_TP"), place_in_words("library")) == ("home", "the library")
+    homeward = observations()["TP"]["self"].copy()
+    homeward[Own._fields.index("at_goal")] = 0
+    assert "On the way home." in {
+        p.event.text for p in events_of({**observations()["TP"], "self": homeward})
+    }
 
 
 def test_the_schedule_fills_the_day() -> None:
     plan = schedule_plan(card(("day 1, tick 12: clinic", "day 2, tick 0: library")), 1, 40)
-    assert plan == (PlanEntry("see friends", 0, 2), PlanEntry("be at clinic", 2, 38))
-    assert told(plan) == "0:00 to 0:02 see friends; 0:02 to 0:40 be at clinic"
+    assert plan == (PlanEntry("see friends", 0, 2), PlanEntry("be at the clinic", 2, 38))
+    assert told(plan) == "0:00 to 0:02 see friends; 0:02 to 0:40 be at the clinic"
     assert schedule_plan(card(("day 2, tick 0: library",)), 2, 9) == (
-        PlanEntry("be at library", 0, 9),
+        PlanEntry("be at the library", 0, 9),
     )
+    seated = card(("day 1, tick 12: cafe_seat_AY", "day 1, tick 24: home_AY"))
+    assert [entry.activity for entry in schedule_plan(seated, 1, 40)] == [
+        "see friends",
+        "be at the cafe seat",
+        "be at home",
+    ]
     assert fills(schedule_plan(card(("day 1, tick 999: park",)), 1, 40), 0, 40)
     assert fills(schedule_plan(card(), 3, 40), 0, 40)
 
@@ -174,9 +206,21 @@ def test_a_day_is_decomposed_down_to_short_steps_which_fill_it() -> None:
     assert fills(steps, 0, 166) and len(steps) > 12
     for entry, parts in plan.parts.items():
         assert fills(parts, entry.start, entry.minutes)
-    assert [part.activity for part in split(split(PlanEntry("work", 0, 60))[1])] == [
-        f"work, part 2.{k}" for k in (1, 2, 3)
-    ]
+
+
+def test_the_closed_form_parts_the_time_and_invents_no_words() -> None:
+    assert split(PlanEntry("work", 5, 8)) == (
+        PlanEntry("work", 5, 2),
+        PlanEntry("work", 7, 2),
+        PlanEntry("work", 9, 4),
+    )
+    for minutes in (1, 2, 3):
+        entry = PlanEntry("work", 5, minutes)
+        assert fills(split(entry), 5, minutes) and len(split(entry)) == minutes
+    plan, turn = DayPlan(1, 40, (PlanEntry("work", 0, 40),)), turn_of(Written(), longest_step=1)
+    turn = replace(turn, settings=replace(turn.settings, deepest=6))
+    assert run_now(work_out_step(turn, plan)) == PlanEntry("work", 0, 1)
+    assert not any(record["fallback"] for record in turn.person.log if record["type"] == "memory")
 
 
 def test_only_the_part_under_way_is_decomposed() -> None:
@@ -212,6 +256,8 @@ def test_insights_cite_their_evidence_and_are_memories_themselves() -> None:
     insights = (Insight("a danger", (1, 0)), Insight("nothing behind it", (7,)))
     written = Written(values={"ask_focal_points": ("what burns?",), "draw_insights": insights})
     turn = turn_of(written)
+    for street in ("Elm", "Oak", "Pine"):
+        turn.person.stream.add(EntryKind.ROAD, f"{street} Street is one-way.", now=-100)
     for k, text in enumerate(("a fire burns", "a dog barks", "a fire burns high")):
         turn.person.keep(Event(EventKind.PEER, text, text), k + 1, k)
     run_now(reflect(turn))
@@ -228,6 +274,16 @@ def test_insights_cite_their_evidence_and_are_memories_themselves() -> None:
     )
     run_now(reflect(turn))
     assert len(turn.person.stream.of(EntryKind.REFLECTION)) == 1  # said again, kept once
+
+
+def test_a_question_that_nothing_bears_on_is_not_thought_about() -> None:
+    written = Written(values={"ask_focal_points": ("what sings?", "who knocks?")})
+    turn = turn_of(written, weight_recency=0, weight_importance=0)
+    for text in ("a bird sings", "a bell rings", "a dog barks"):
+        turn.person.keep(Event(EventKind.PEER, text, text), 2, 0)
+    run_now(reflect(turn))
+    (request,) = written.requests("draw_insights")
+    assert (request.question, request.statements) == ("what sings?", ("a bird sings",))
 
 
 def test_what_lasts_is_reacted_to_when_it_begins_and_when_it_ends() -> None:

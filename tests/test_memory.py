@@ -41,8 +41,9 @@ def stream_of(importance: tuple[int, ...] = (1, 1, 1)) -> MemoryStream:
 
 
 def found(weights: Weights, importance: tuple[int, ...] = (1, 1, 1), query: str = "") -> list[int]:
-    entries = list(stream_of(importance))
-    return [entry.number for entry in retrieve(entries, embed((query,)), 30, weights, 3)]
+    """The numbers of the entries, the highest score first."""
+    scores = score(list(stream_of(importance)), embed((query,)), 30, weights)
+    return [int(number) for number in np.argsort(-scores, kind="stable")]
 
 
 def test_each_term_alone_decides_the_order() -> None:
@@ -67,14 +68,39 @@ def test_the_terms_are_scaled_and_weighted() -> None:
 
 
 def test_what_is_retrieved_stays_fresh_and_equals_go_by_age() -> None:
-    stream = stream_of()
-    none = Weights(0, 0, 0, 0.9)
-    assert [entry.number for entry in retrieve(list(stream), embed(("x",)), 30, none, 2)] == [2, 1]
-    assert [entry.accessed for entry in stream] == [0, 30, 30]
+    stream, x = stream_of((9, 1, 9)), embed(("x",))
+    important = Weights(0, 1, 0, 0.9)
+    assert [entry.number for entry in retrieve(list(stream), x, 30, important, 1)] == [2]
+    assert [entry.number for entry in retrieve(list(stream), x, 30, important, 3)] == [2, 0]
+    assert [entry.accessed for entry in stream] == [30, 10, 30]
     assert [entry.created for entry in stream] == [0, 10, 20]
-    fresh = retrieve(list(stream), embed(("x",)), 40, Weights(1, 0, 0, 0.9), 3)
-    assert [entry.number for entry in fresh] == [2, 1, 0]
-    assert retrieve([], embed(("x",)), 40, none, 3) == []
+    fresh = retrieve(list(stream), x, 40, Weights(1, 0, 0, 0.9), 3)
+    assert [entry.number for entry in fresh] == [2, 0]
+    assert retrieve([], x, 40, important, 3) == []
+
+
+def test_only_what_stands_out_comes_to_mind() -> None:
+    stream, x = stream_of(), embed(("x",))
+    assert retrieve(list(stream), x, 30, Weights(0, 0, 0, 0.9), 3) == []
+    assert retrieve(list(stream), x, 30, Weights(0, 0, 1, 0.9), 3) == []
+    assert {
+        entry.accessed for entry in retrieve(list(stream), x, 30, Weights(1, 0, 0, 0.9), 3)
+    } == {30}
+    assert [entry.accessed for entry in stream] == [0, 10, 30]
+
+
+def test_words_of_any_sentence_and_bare_numbers_make_nothing_alike() -> None:
+    road, fire, other = embed(
+        (
+            "There is a crosswalk of pine_garden at (4, 42).",
+            "There is a fire 4 tiles away.",
+            "People nearby are talking.",
+        )
+    )
+    assert road @ fire == other @ fire == other @ road == 0
+    asked = embed(("Where can one cross near the garden?",))[0]
+    assert asked @ road > 0.3 and asked @ fire == asked @ other == 0
+    assert embed(("the of at",))[0] @ embed(("the of at",))[0] == pytest.approx(1)
 
 
 def test_several_queries_are_answered_by_the_likest() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -111,7 +112,8 @@ def test_cells_are_told_apart_by_backbone_and_what_asks_nobody_counts_once(
     assert len(keys) == len(set(keys)) == 10
     assert ("jaywalk", "lawful", None) in keys
     assert summary["models"] == ["model-a", "model-b"] and summary["no_score"] is True
-    assert summary["episodes"] == {"planned": 12, "scored": 12, "failed": 0, "not_run": 0}
+    assert summary["episodes"] == {"planned": 10, "scored": 10, "failed": 0, "not_run": 0}
+    assert "10 planned, 10 scored, 0 failed, 0 not run, in 2 runs" in report.markdown()
     assert {item["run"] for item in summary["comparisons"]} == {"model-a", "model-b"}
     assert [item["backbone"] for item in summary["merged"]] == ["model-a", "model-b"]
     titles = tables(report)
@@ -154,7 +156,7 @@ def test_failures_stay_in_the_count(runs: tuple[Path, Path], tmp_path: Path) -> 
     (runs[1] / "summary.json").write_text(json.dumps({"failures": [reason]}), "utf-8")
     summary, report = report_runs(runs, tmp_path / "both")
     assert summary["status"] == "incomplete"
-    assert summary["episodes"] == {"planned": 12, "scored": 11, "failed": 1, "not_run": 0}
+    assert summary["episodes"] == {"planned": 10, "scored": 9, "failed": 1, "not_run": 0}
     assert "model-b: failed: jaywalk, pave, seed 0: no reply" in report.flags()
     row = row_of(tables(report)[FIRST], "ours, pave on model-b: mean")
     assert row[8] == "–" and row[10].strip(" |") == "0.00", "its vanilla was scored"
@@ -170,6 +172,16 @@ def test_a_model_that_never_answered_is_named_all_the_same(
     assert "ours, pave on model-b" in rows_of(tables(report)[FIRST])
 
 
+SWEPT = {
+    "parameter": "threshold",
+    "kind": "policy",
+    "key": "threshold",
+    "values": [20, 40],
+    "defaults": {"pave": None},
+    "metrics": ["urv"],
+}
+
+
 def differ(part: str, name: str, value: Any) -> Edit:
     def edit(manifest: dict[str, Any]) -> None:
         manifest[part][name] = value
@@ -180,12 +192,26 @@ def differ(part: str, name: str, value: Any) -> Edit:
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (differ("suite", "seeds", [0, 1]), r"seeds is \(0,\) in the first and \(0, 1\)"),
-        (differ("suite", "days", 1), "days is None in the first and 1 in the second"),
-        (differ("suite", "options", {"threshold": 5}), "options is {} .* {'threshold': 5}"),
-        (differ("scenario_hashes", "jaywalk", "x"), "hash of scenario jaywalk is '.*' .* 'x'"),
-        (differ("versions", "numpy", "1.0"), "version numpy is '.*' .* '1.0'"),
-        (differ("versions", "other", "1.0"), "version other is None .* '1.0'"),
+        (differ("suite", "seeds", [0, 1]), "seeds: the first has 0, the second 0, 1$"),
+        (differ("suite", "days", 1), "days: the first has all, the second 1$"),
+        (differ("suite", "quick", False), "quick: the first has true, the second false$"),
+        (
+            differ("suite", "options", {"threshold": 5, "peer_text": True}),
+            "options: the first has none, the second threshold=5, peer_text=true$",
+        ),
+        (
+            lambda manifest: manifest.update(sweep=SWEPT),
+            "sweep: the first has none, the second threshold over 20, 40 in pave$",
+        ),
+        (
+            differ("scenario_hashes", "jaywalk", "x"),
+            r"hash of scenario jaywalk: the first has \w+, the second x$",
+        ),
+        (
+            differ("versions", "numpy", "1.0"),
+            r"version numpy: the first has [\d.]+, the second 1.0$",
+        ),
+        (differ("versions", "other", "1.0"), "version other: the first has none, the second 1.0$"),
     ],
 )
 def test_runs_that_were_made_otherwise_are_refused(
@@ -206,7 +232,7 @@ def test_runs_of_other_scenarios_may_stand_together(
 
     changed(runs[1], without)
     summary, _ = report_runs(runs, tmp_path / "both")
-    assert summary["episodes"]["planned"] == 9
+    assert summary["episodes"]["planned"] == 8, "six of the first, and the models' own two"
 
 
 def test_one_policy_on_one_model_may_not_come_twice(played: Path, tmp_path: Path) -> None:
@@ -216,9 +242,48 @@ def test_one_policy_on_one_model_may_not_come_twice(played: Path, tmp_path: Path
     ]
     with pytest.raises(InvalidValueError, match="both hold jaywalk, pave on model-a"):
         report_runs(runs, tmp_path / "both")
-    shutil.copytree(runs[0], tmp_path / "copy")
-    summary, _ = report_runs([runs[0], tmp_path / "copy"], tmp_path / "same")
-    assert len(summary["cells"]) == 2, "they agree"
+
+
+def test_what_two_runs_agree_on_counts_once(played: Path, tmp_path: Path) -> None:
+    runs = [
+        run_on(played, tmp_path / "a", "model-a", pave="lawful"),
+        run_on(played, tmp_path / "b", "model-a", pave="lawful", vanilla="direct"),
+    ]
+    summary, _ = report_runs(runs, tmp_path / "both")
+    assert len(summary["cells"]) == summary["episodes"]["planned"] == 4
+
+
+@pytest.mark.parametrize("how", ["folder", "way", "copy", "calls"])
+def test_one_run_is_given_once(how: str, runs: tuple[Path, Path], tmp_path: Path) -> None:
+    first, other = runs
+    if how == "folder":
+        other = first
+    elif how == "way":
+        other = first / ".." / first.name
+    elif how == "copy":
+        other = shutil.copytree(first, tmp_path / "copy")
+    else:
+        for run in runs:
+            (run / ".run-id").write_text("0123456789abcdef\n", "utf-8")
+    words = re.escape(f"{first} and {other} are the same run, given twice")
+    with pytest.raises(InvalidValueError, match=words):
+        report_runs([first, other], tmp_path / "both")
+    assert not (tmp_path / "both").exists()
+
+
+def test_a_run_of_which_nothing_was_scored_says_what_it_lacks(
+    runs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for log in (runs[1] / "episodes").iterdir():
+        log.unlink()
+    reason = {"scenario": "jaywalk", "policy": "pave", "seed": 0, "error": "no reply"}
+    (runs[1] / "summary.json").write_text(json.dumps({"failures": [reason]}), "utf-8")
+    changed(runs[1], lambda manifest: manifest["suite"].update(policies=["pave", "vanilla"]))
+    _, report = report_runs(runs, tmp_path / "both")
+    assert [flag for flag in report.flags() if flag.startswith("model-b: n")] == [
+        "model-b: nothing was scored: 4 episodes planned, 1 failed, 3 not run",
+        "model-b: not run: 3 of 4 episodes: the run was stopped before them",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["run", "other"])

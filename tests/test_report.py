@@ -22,6 +22,10 @@ from voville_env.metrics.calls import by_operation
 
 POLICIES = ("pave", "pave-no-gate", "vanilla", "oracle")
 ASKING = ("pave", "pave-no-gate", "pave-fixed-threshold", "pave-no-scope", "vanilla")
+BENCHMARK = (
+    *("pave", "pave-prompt-gate", "pave-no-gate", "pave-fixed-threshold", "pave-no-authority"),
+    *("pave-no-scope", "vanilla", "lawful", "direct", "random", "oracle"),
+)
 SEEDS = range(5)
 Data = dict[str, Any]
 
@@ -189,6 +193,7 @@ def test_failed_episodes_stay_in_the_denominator() -> None:
     assert "failed: fire_escape, pave, seed 0: TimeoutError: no reply" in report.flags()
     text = report.markdown()
     assert "20 planned, 17 scored, 2 failed, 1 not run. **Incomplete**" in text
+    assert "not run: 1 of 20 episodes: the run was stopped before them" in report.flags()
     found = cell(report, "pave")["metrics"]["vr_cafe"]["tick"]
     assert found["n"] == 2 and found["mean"] == 0.5
     assert (found["least"], found["most"], found["conservative"]) == (0.2, 0.8, 0.2)
@@ -262,10 +267,19 @@ def test_table_6_completes_the_five_conditions_and_adds_what_was_run() -> None:
         "ours, pave-no-gate (not run)",
         "paper, Vanilla baseline",
         "ours, vanilla (not run)",
+        "ours alone, pave-prompt-gate (not run)",
         "ours alone, pave-fixed-threshold on surrogate: mean",
         "ours alone, pave-no-authority (not run)",
         "ours alone, pave-no-scope on surrogate: mean",
     ]
+
+
+def test_who_looks_for_a_variant_is_told_where_it_stands() -> None:
+    words = "Variants, which carry settings in their names, stand in the tables of their scenarios."
+    for policies, told in ((("pave@threshold=50",), True), (("pave",), False)):
+        tables = tables_of(report_of(policies))
+        for title in (f"Table {number} of the paper beside ours" for number in (1, 6)):
+            assert (words in tables[title]) is told, (policies, title)
 
 
 @pytest.mark.parametrize(
@@ -409,6 +423,34 @@ def test_terminal_tables_print() -> None:
     assert "[0." in captured.get(), "intervals are not taken for markup"
 
 
+def columns_of(table: Any, width: int, edge: str) -> list[str]:
+    """What stands in each column of a printed table between lines like this, without spaces."""
+    console = Console(width=width, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.split(edge)[1:-1] for line in captured.get().splitlines() if edge in line]
+    return ["".join(column).replace(" ", "") for column in zip(*lines, strict=True)]
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_heads_of_many_policies_can_be_told_apart(width: int) -> None:
+    tables = [t for t in report_of(BENCHMARK).tables() if "Scenario" in str(t.title)]
+    assert [str(table.title) for table in tables] == [
+        f"Scenario fire_escape ({span} of 11)" for span in ("1 to 5", "6 to 10", "11 to 11")
+    ]
+    heads = [columns_of(table, width, "\u2503")[1:] for table in tables]
+    names = [name.replace("oracle", "oracle(privileged)") for name in BENCHMARK]
+    assert heads == [names[:5], names[5:10], names[10:]]
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_nothing_in_a_terminal_table_is_cut(width: int) -> None:
+    words = ("not distinguishable", "VR_cafe, exposed (encounter)", "sign-flip", "[0.00, 1.00]")
+    cells = ("VR_cafe (tick)", *words, *words, "1")
+    table = Table("t", ("what", *"abcdefghi"), (cells,))
+    assert columns_of(table.rich(), width, "\u2502") == [cell.replace(" ", "") for cell in cells]
+
+
 def test_names_are_no_markup() -> None:
     table = Table("[b]title", ("[b]column",), (("[b]cell",),), "[b]note")
     console = Console(width=80, file=io.StringIO())
@@ -422,5 +464,7 @@ def test_nothing_scored_at_all() -> None:
     report = build_report([], plan(), [])
     assert report.summary()["status"] == "incomplete"
     assert "40 planned, 0 scored, 0 failed, 40 not run" in report.markdown()
+    flag = "nothing was scored: 40 episodes planned, 0 failed, 40 not run"
+    assert flag in report.flags() and flag not in full_report().flags()
     assert report.tables()
     assert build_report([], [], []).markdown()

@@ -119,16 +119,19 @@ FAULTS: dict[str, tuple[str, str]] = {
         r"unknown key 'fires.0.severty'.*did you mean 'severity'",
     ),
     "missing key": ("[[fires]]\nx = 1\ny = 1\nignite = 1", r"key 'fires.0.extinguish': Field req"),
-    "wrong type": ("version = '1'", r"key 'version' is '1': .*integer"),
-    "number for a flag": ("[clock]\ndays = true", r"key 'clock.days' is True: .*integer"),
+    "wrong type": ("version = '1'", r"key 'version' is '1'; allowed: whole numbers from 1"),
+    "number for a flag": (
+        "[clock]\ndays = true",
+        r"key 'clock.days' is true; allowed: whole numbers from 1 to 30",
+    ),
     "bad name": ("[rewards]\n'time ' = 1", r"unknown key 'rewards.time '.*did you mean 'time'"),
     "out of range": (
         "[[fires]]\nx = 64\ny = 1\nignite = 1\nextinguish = 2",
-        r"key 'fires.0.x' is 64: .*less than or equal to 63",
+        r"key 'fires.0.x' is 64; allowed: whole numbers from 0 to 63",
     ),
     "severity": (
         "[[fires]]\nx = 1\ny = 1\nseverity = 0\nignite = 1\nextinguish = 2",
-        r"key 'fires.0.severity' is 0: .*greater than or equal to 1",
+        r"key 'fires.0.severity' is 0; allowed: whole numbers from 1 to 100",
     ),
     "fire ends first": (
         "[[fires]]\nx = 32\ny = 29\nignite = 9\nextinguish = 9",
@@ -185,7 +188,7 @@ FAULTS: dict[str, tuple[str, str]] = {
     ),
     "post in a wall": (officer(x=0), r"officers.0: the post \(0, 39\) is no walkable tile"),
     "band into a wall": (officer(x=62, y=41, band="x"), r"the post \(63, 41\)"),
-    "bad band": (officer(band="z"), r"key 'officers.0.band' is 'z': .*'x' or 'y'"),
+    "bad band": (officer(band="z"), r"key 'officers.0.band' is 'z'; allowed: x, y"),
     "duty after the day": (officer(end=1001), r"officers.0.end: tick is 1001; allowed: 0 to 1000"),
     "path with a gap": (walker("[[12, 28], [12, 30]]"), r"confederates.0.path: .* no neighbours"),
     "path into a wall": (

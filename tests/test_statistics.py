@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from voville_env.benchmarks.aggregate import Cell, against_controls, compare
 from voville_env.benchmarks.statistics import (
     HIGHER,
     LOWER,
     NO_SHARED_SEEDS,
     NOT_DISTINGUISHABLE,
+    OF_RATES,
     Difference,
     bound_missing,
     correct,
@@ -22,6 +26,7 @@ from voville_env.benchmarks.statistics import (
     t_quantile,
     wilson,
 )
+from voville_env.metrics import METRICS
 
 RATES = st.lists(st.floats(0, 1), min_size=1, max_size=10)
 
@@ -123,6 +128,48 @@ def test_equal_differences_are_tested_by_flipping_signs(seeds: int, p: float, ve
     found = paired({k: 0.1 * k + 0.3 for k in range(seeds)}, {k: 0.1 * k for k in range(seeds)})
     assert found.method == "sign flip" and found.p == p
     assert correct([found])[0].verdict == verdict
+
+
+def test_an_interval_of_a_difference_keeps_within_its_limits() -> None:
+    first, second = {0: 1.0, 1: 1.0, 2: 0.2}, dict.fromkeys(range(3), 0.0)
+    free, kept = paired(first, second), paired(first, second, OF_RATES)
+    assert free.high is not None and free.high > 1 and kept.high == 1
+    assert (free.mean, free.p) == (kept.mean, kept.p)
+    back = paired(second, first, OF_RATES)
+    assert back.low == -1
+
+
+def cell(policy: str, values: Sequence[float]) -> Cell:
+    """A cell whose every metric has these values, one a seed."""
+    scored = {
+        seed: {m.key: {unit.value: {"value": value} for unit in m.units} for m in METRICS}
+        for seed, value in enumerate(values)
+    }
+    return Cell("fire_escape", policy, scored=scored)
+
+
+def test_only_differences_of_rates_are_limited_in_a_report() -> None:
+    cells = [cell("pave", (1.0, 1.0, 0.2)), cell("vanilla", (0.0, 0.0, 0.0))]
+    for made in cells:
+        for metrics in made.scored.values():
+            metrics["fallback_share"]["verdict"]["value"] = 0.0
+    rate, harm = compare(cells, "pave", ["vr_cafe_exposed", "harm"])
+    assert rate.difference.high == 1
+    assert harm.difference.high is not None and harm.difference.high > 1
+    cells = [
+        replace(made, policy="pave", scenario=name) for made, name in zip(cells, "ab", strict=True)
+    ]
+    for made in cells:
+        made.facts = {"control": "b"}
+    (found,) = against_controls(cells)
+    assert found.difference.high == 1
+
+
+@pytest.mark.parametrize(("seeds", "few"), [(1, False), (2, True), (5, True), (6, False)])
+def test_seeds_that_differ_alike_may_be_too_few(seeds: int, few: bool) -> None:
+    ones, nothing = dict.fromkeys(range(seeds), 1.0), dict.fromkeys(range(seeds), 0.0)
+    assert paired(ones, nothing).too_few is few
+    assert not paired(ones, ones).too_few
 
 
 def test_no_difference_at_all() -> None:

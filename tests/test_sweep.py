@@ -16,7 +16,7 @@ from voville_env.benchmarks import replay
 from voville_env.benchmarks.folder import planned_suite, read_manifest
 from voville_env.benchmarks.report import Report, build_report
 from voville_env.benchmarks.runner import run_suite
-from voville_env.benchmarks.sensitivity import sensitivity
+from voville_env.benchmarks.sensitivity import sensitivity, write_sensitivity
 from voville_env.benchmarks.statistics import paired
 from voville_env.benchmarks.suite import Sweep, plan
 from voville_env.benchmarks.sweep import PARAMETERS, plan_sweep
@@ -104,6 +104,16 @@ def test_a_policy_is_varied_beside_itself_and_keeps_its_other_settings() -> None
     ("given", "words"),
     [
         ({"name": "hazard_radios"}, "parameter is .* did you mean 'hazard_radius'"),
+        ({"name": "lst"}, "parameter is 'lst'; .*, list; did you mean 'list'"),
+        ({"name": "peer_radius", "values": "3,6,3"}, "values of peer_radius give 3 twice"),
+        (
+            {"name": "hazard_radius", "scenarios": ["fire_escape", "jaywalk"]},
+            "hazard_radius cannot act in 'jaywalk', which has no fires; allowed: .* fire_escape",
+        ),
+        (
+            {"name": "instruction_radius", "scenarios": ["fire_escape"]},
+            "instruction_radius cannot act in 'fire_escape', which has no officers",
+        ),
         ({"name": "peer_radius", "values": "12"}, "another than the default 12"),
         ({"name": "peer_radius", "values": "3,,4"}, "peer_radius is ''"),
         (
@@ -187,17 +197,56 @@ def test_points_of_a_scenario_sweep_are_grouped_by_scenario_and_policy() -> None
         values=(12, 0),
         defaults={"fire_escape": 0},
         metrics=("urv",),
+        words={"0": "own reach"},
     )
     planned = [key(*item) for item in product(names, ("pave", "oracle"), SEEDS)]
     report = build_report([episode(**item) for item in planned], planned, [], sweep=sweep)
     found = [(p.scenario, p.policy, p.value, p.label) for p in sensitivity(report.cells, sweep)]
     assert found == [
-        ("fire_escape", "pave", 0, "0 (default)"),
+        ("fire_escape", "pave", 0, "own reach (0, default)"),
         ("fire_escape", "pave", 12, "12"),
-        ("fire_escape", "oracle", 0, "0 (default)"),
+        ("fire_escape", "oracle", 0, "own reach (0, default)"),
         ("fire_escape", "oracle", 12, "12"),
     ]
     assert any(name.startswith("Paired differences") for name in tables_of(report))
+
+
+@pytest.mark.skipif(not has_matplotlib(), reason="figures need matplotlib")
+@pytest.mark.parametrize("words", [{}, {"0": "own reach"}], ids=["numbers", "words"])
+def test_a_figure_names_what_is_no_quantity_and_marks_the_default(
+    words: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from voville_env.viewer import style
+
+    drawn: list[Any] = []
+
+    def image(figure: Any, kind: str) -> bytes:
+        drawn.append(figure)
+        return kind.encode()
+
+    monkeypatch.setattr(style, "image", image)
+    sweep = Sweep(
+        parameter="hazard_radius",
+        kind="scenario",
+        key="perception.hazard_radius",
+        values=(12, 0),
+        defaults={"fire_escape": 0},
+        metrics=("urv", "vr_cafe"),
+        words=words,
+    )
+    names = ("fire_escape", "fire_escape@perception.hazard_radius=12")
+    planned = [key(*item) for item in product(names, ("pave",), SEEDS)]
+    report = build_report([episode(**item) for item in planned], planned, [], sweep=sweep)
+    write_sensitivity(tmp_path, report.points())
+    figure, axes = drawn[0], drawn[0].axes[0]
+    assert len(drawn) == len(figure.axes) == 2
+    title = "fire_escape, pave on surrogate: mean over seeds (n = 4), 95% interval"
+    assert figure.get_suptitle() == title
+    ticks = [(tick.get_position()[0], tick.get_text()) for tick in axes.get_xticklabels()]
+    numbers = [(0, "0\n(default)"), (12, "12")]
+    assert ticks == ([(0, "own reach\n(0, default)"), (1, "12")] if words else numbers)
+    assert axes.get_ylabel() == "rate (tick)" and axes.get_xlabel() == "hazard_radius"
+    assert axes.lines[0].get_linestyle() == ("None" if words else "-"), "no line to a word"
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +334,22 @@ def test_the_command_plays_prints_and_resumes(tmp_path: Path) -> None:
     assert command("peer_radius", *args, *out, "--resume").exit_code == 0
 
 
+@pytest.mark.parametrize("args", [("sweep", "peer_radius"), ("bench",)], ids=lambda args: args[0])
+def test_who_interrupts_a_run_is_told_how_it_goes_on(
+    args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("voville_env.benchmarks.runner.run_suite", interrupted)
+    out = tmp_path / "my run"
+    done = CliRunner().invoke(app, [*args, "--out", str(out)])
+    assert done.exit_code == 130
+    assert f"go on with: voville {args[0]} --resume --out '{out}'" in done.stderr
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_a_sweep_is_reported_again_from_its_folder(run: Path) -> None:
     before = (run / "report.md").read_bytes()
@@ -296,6 +361,7 @@ def test_a_sweep_is_reported_again_from_its_folder(run: Path) -> None:
     ("args", "words"),
     [
         ((), "PARAMETER is missing"),
+        (("lisst",), "did you mean 'list'"),
         (("--resume", "--out", "x", "--seeds", "2"), "leave all out to go on as planned"),
         (("peer_radios",), "did you mean 'peer_radius'"),
         (("peer_radius", "--model", "m"), "--model is for a backbone"),
@@ -308,7 +374,10 @@ def test_wrong_usage_of_the_command_is_refused(args: tuple[str, ...], words: str
 
 def test_the_page_on_sweeps_holds_the_catalogue(repository: Path) -> None:
     text = (repository / "docs" / "sweeps.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    expected = []
     for item in PARAMETERS:
         values = ", ".join(map(str, item.values))
         places = ", ".join(f"`{name}`" for name in item.scenarios)
-        assert f"| `{item.name}` | {item.kind} `{item.key}` | {values} | {places} |" in text
+        expected.append(f"| `{item.name}` | {item.kind} `{item.key}` | {values} | {places} |")
+    assert rows == expected, "in the same order"

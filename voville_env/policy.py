@@ -19,6 +19,9 @@ from voville_env.variant import Scalar, Variant, read_variant
 GROUP = "voville.policies"
 BACKBONES = "voville.backbones"
 COMMANDS = "voville.commands"
+_FACTS = ("briefing", "idle_when_settled", "privileged")
+"""What `BasePolicy` keeps of a policy: facts about it, for its author alone to set."""
+_NO_SETTINGS = ("backbone", "name", "options")
 Observations = Mapping[str, Observation]
 Infos = Mapping[str, Mapping[str, Any]]
 Actions = dict[str, int]
@@ -247,7 +250,7 @@ def policy_variant(name: str) -> Variant:
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
-    """What a policy's factory takes by keyword; empty where its signature cannot be read."""
+    """What a policy's factory takes by keyword, and lets be chosen; empty where unreadable."""
     try:
         parameters = inspect.signature(_factory(policy_variant(name).base)).parameters
     except (TypeError, ValueError) as error:
@@ -255,7 +258,9 @@ def _parameters(name: str) -> dict[str, inspect.Parameter]:
             raise
         return {}
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {key: item for key, item in parameters.items() if item.kind in kinds}
+    return {
+        key: item for key, item in parameters.items() if item.kind in kinds and key not in _FACTS
+    }
 
 
 def accepted(name: str) -> frozenset[str]:
@@ -265,7 +270,7 @@ def accepted(name: str) -> frozenset[str]:
         name: As for `load_policy`.
 
     Returns:
-        Their names; empty where its signature cannot be read.
+        Their names, without what `BasePolicy` keeps; empty where its signature cannot be read.
 
     Raises:
         InvalidValueError: If there is no such policy.
@@ -296,12 +301,12 @@ def settable(name: str) -> list[str]:
         name: As for `load_policy`.
 
     Returns:
-        What its factory takes, without its backbone and its name, sorted.
+        What its factory takes, without its backbone, its name and what `BasePolicy` keeps, sorted.
 
     Raises:
         InvalidValueError: If there is no such policy.
     """
-    return sorted(accepted(name) - {"backbone", "name", "options"})
+    return sorted(accepted(name) - set(_NO_SETTINGS))
 
 
 def load_policy(name: str, **settings: Any) -> Policy:

@@ -145,6 +145,18 @@ def write_value(value: Scalar) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+def typed(value: object) -> str:
+    """A value in a message: true and false as somebody types them.
+
+    Args:
+        value: What was given.
+
+    Returns:
+        The value as text.
+    """
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
 def _is_word(text: str) -> bool:
     try:
         return read_value(text, "value") == text
@@ -160,13 +172,16 @@ def read_values(text: str, name: str) -> tuple[Scalar, ...]:
         name: What the values are of, for the message.
 
     Returns:
-        The values, each once.
+        The values.
 
     Raises:
-        InvalidValueError: If one cannot be read.
+        InvalidValueError: If one cannot be read, or is given twice.
     """
     found: dict[str, Scalar] = {}
     for part in text.split(","):
         value = read_value(part.strip(), name)
-        found[write_value(value)] = value
+        written = write_value(value)
+        if written in found:
+            raise InvalidValueError(f"values of {name} give {written} twice")
+        found[written] = value
     return tuple(found.values())

@@ -15,6 +15,8 @@ from voville_env.benchmarks.statistics import (
     LOWER,
     NO_SHARED_SEEDS,
     NOT_DISTINGUISHABLE,
+    OF_RATES,
+    SIGN_FLIP_SEEDS,
     Difference,
     correct,
     paired,
@@ -24,6 +26,7 @@ from voville_env.metrics import BY_KEY
 
 KEY, TITLE = "expectations", "Directions of the paper's Table 6"
 HOLDS, DOES_NOT, NOT_RUN = "holds", "does not hold", "not run"
+TOO_FEW = f"same in all seeds; at least {SIGN_FLIP_SEEDS} needed"
 CALIBRATED = (
     "On the surrogate these directions follow from its calibration (its constants labelled "
     "fitted): they show that the machinery works and are no evidence."
@@ -49,6 +52,11 @@ class Expectation(NamedTuple):
     def direction(self) -> str:
         """What the paper prints, in a word."""
         return HIGHER if self.printed > 0 else LOWER
+
+    @property
+    def too_few(self) -> bool:
+        """Whether all seeds differ alike, and are too few to tell."""
+        return self.found is not None and self.found.too_few
 
 
 def expectations(run: Run) -> list[Expectation]:
@@ -83,7 +91,7 @@ def _pair(run: Run, scenario: str, policy: str, metric: str) -> Difference | str
     if not (first.scoreable and second.scoreable):
         return NOT_SCOREABLE
     unit = BY_KEY[metric].units[0]
-    return paired(first.values(metric, unit), second.values(metric, unit))
+    return paired(first.values(metric, unit), second.values(metric, unit), OF_RATES)
 
 
 def _outcome(printed: float, ours: Difference) -> str:
@@ -118,6 +126,7 @@ def section(run: Run) -> Section:
             "high": _rounded(item.found.high if item.found else None),
             "p_holm": _rounded(item.found.p_holm if item.found else None),
             "outcome": item.outcome,
+            "reason": TOO_FEW if item.too_few else None,
         }
         for item in found
     )
@@ -146,7 +155,8 @@ def _table(run: Run, found: Sequence[Expectation]) -> Table:
             note,
             "Unit: seed; differences are paired on shared seeds, Holm's correction over the "
             "conditions of a column, at 5%. VR_cafe counts an attendee who stays in the burning "
-            "café as 0. Where all seeds differ by the same amount, six are needed to tell.",
+            "café as 0. Where all seeds differ by the same amount there is no variance, hence no "
+            "interval: signs are flipped instead, and p is at least 2^(1−n) before the correction.",
         ),
     )
 
@@ -157,7 +167,8 @@ def _row(item: Expectation) -> tuple[str, ...]:
     if item.found is None:
         return (name, item.scenario, printed, "0", "–", "–", "–", item.direction, item.outcome)
     ours = item.found
+    outcome = f"{item.outcome}\n({TOO_FEW})" if item.too_few else item.outcome
     return (
         *(name, item.scenario, printed, str(ours.n), number(ours.mean)),
-        *(interval(ours.low, ours.high), number(ours.p_holm, 3), item.direction, item.outcome),
+        *(interval(ours.low, ours.high), number(ours.p_holm, 3), item.direction, outcome),
     )

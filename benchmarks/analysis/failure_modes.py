@@ -21,6 +21,7 @@ OBEYS, CONVENIENCE, CONTAGION = (
     "breaks the rule for convenience",
     "follows others until it is the norm",
 )
+COINCIDE = "Lines of the figure at the same value, as at 0, lie on each other."
 LONGEST = 30
 """Ticks since the first jaywalk seen at which the curve of conversion ends."""
 _SHOWN = 10
@@ -84,10 +85,11 @@ def modes(run: Run) -> list[Mode]:
 
 
 def _belongs(measure: Measure, run: Run, cell: Cell) -> bool:
-    """Contagion needs somebody to catch it from."""
-    return measure.mode != CONTAGION or any(
-        played.peers for played in run.episodes if played.scenario == cell.scenario
-    )
+    """Contagion needs somebody to catch it from; who obeys an officer does not fail in a fire."""
+    played = next(one for one in run.episodes if one.scenario == cell.scenario)
+    if measure.mode == OBEYS:
+        return not played.officers
+    return measure.mode != CONTAGION or played.peers
 
 
 def _one_less(found: Summary) -> Summary:
@@ -200,11 +202,13 @@ def _table(mode: str, found: Sequence[Mode], curves: Sequence[Spread]) -> Table:
 
 _STATED = "Mean over seeds and 95% interval. = no variance over seeds. – nothing to measure."
 _NOTES = {
-    OBEYS: f"1 less the share of opportunities taken, attendees in the fire window. {_STATED}",
+    OBEYS: "1 less the share of opportunities taken, attendees in the fire window; scenarios with "
+    "officers are left out, as there keeping a rule may be obeying an order. "
+    f"{_STATED}",
     CONVENIENCE: "Rates of commuters at the red light who have just seen somebody cross; the "
     f"violations before the fire are a count, of anybody and any rule. {_STATED}",
     CONTAGION: "Converted: commuters who break R1 or R3 within so many ticks after the first "
-    f"jaywalk that they see on a day ÷ commuters who see one. {_STATED}",
+    f"jaywalk that they see on a day ÷ commuters who see one. {COINCIDE} {_STATED}",
 }
 
 

@@ -1,4 +1,4 @@
-"""The gate: verdict against legitimacy, and the step at each person's threshold (MET-08, C-46b)."""
+"""The gate: verdict against legitimacy, and where each person's verdicts turn (MET-08, C-46b)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,42 @@ from typing import Any, NamedTuple
 from voville_env.benchmarks.aggregate import Cell
 from voville_env.benchmarks.analysis.evidence import Said
 from voville_env.benchmarks.analysis.run import Played, Run, over_seeds
-from voville_env.benchmarks.analysis.section import Section, estimate, estimate_columns
+from voville_env.benchmarks.analysis.section import Row, Section, estimate, estimate_columns
 from voville_env.benchmarks.layout import Table
-from voville_env.benchmarks.notes import note_of
+from voville_env.benchmarks.notes import NOT_SCOREABLE, note_of
 from voville_env.benchmarks.statistics import Summary
 from voville_env.benchmarks.tables import marked
 
 KEY, TITLE = "gate", "The gate: verdict against legitimacy"
 STEP = 5
 """Width of a bin of legitimacy less threshold; one begins at the threshold."""
+RISK_DECIDES = (
+    "At or above the threshold a person still complies where the risk, as near an officer, decides."
+)
+_VARIED = "@"
 _Seeded = tuple[int, Said]
+
+
+class Group(NamedTuple):
+    """Whose verdicts are read together: a policy's in all plain scenarios.
+
+    A varied scenario, and one that is not scoreable, is a group of its own.
+    """
+
+    policy: str
+    apart: str
+    scoreable: bool
+
+    @property
+    def name(self) -> str:
+        """The group as titles name it."""
+        return f"{self.policy}, {self.apart}" if self.apart else self.policy
 
 
 class Point(NamedTuple):
     """One person's verdicts at one legitimacy."""
 
-    policy: str
+    group: Group
     agent: str
     threshold: int
     legitimacy: int
@@ -36,7 +56,7 @@ class Point(NamedTuple):
 class Step(NamedTuple):
     """Everybody's verdicts in one bin of legitimacy less threshold."""
 
-    policy: str
+    group: Group
     start: int
     verdicts: int
     leaks: int
@@ -44,9 +64,12 @@ class Step(NamedTuple):
 
 
 class Person(NamedTuple):
-    """One person's verdicts on both sides of their threshold."""
+    """One person's verdicts on both sides of their threshold.
 
-    policy: str
+    `highest_before` is the highest legitimacy below `lowest_violating`.
+    """
+
+    group: Group
     agent: str
     threshold: int
     below: Summary | None
@@ -54,17 +77,22 @@ class Person(NamedTuple):
     above: Summary | None
     above_verdicts: int
     leaks: int
+    highest_before: int | None
     lowest_violating: int | None
     highest_complying: int | None
 
     @property
     def step(self) -> str:
-        """Whether the verdicts make a step at the threshold."""
+        """Between which two legitimacies the verdicts turn, if they do."""
         if self.below is not None and self.below.mean > 0:
-            return "no: violates below"
+            return "no step: violates below"
         if self.above is None:
             return "threshold never reached"
-        return "yes" if self.above.mean > 0 else "never violates"
+        if self.lowest_violating is None:
+            return "never violates"
+        if self.highest_before is None:
+            return f"nothing below {self.lowest_violating}"
+        return f"{self.highest_before} and {self.lowest_violating}"
 
 
 def wanted(played: Played) -> bool:
@@ -86,11 +114,11 @@ def points(run: Run) -> list[Point]:
         run: The run.
 
     Returns:
-        Points by policy, then by threshold, person and legitimacy; without fallbacks.
+        Points by group, then by threshold, person and legitimacy; without fallbacks.
     """
     return [
-        Point(policy, agent, threshold, legitimacy, len(group), _leaks(group), share)
-        for policy, given in verdicts(run).items()
+        Point(whose, agent, threshold, legitimacy, len(group), _leaks(group), share)
+        for whose, given in verdicts(run).items()
         for (threshold, agent, legitimacy), group in _grouped(
             given, lambda one: (one.threshold, one.agent, one.legitimacy)
         )
@@ -105,11 +133,11 @@ def steps(run: Run) -> list[Step]:
         run: The run.
 
     Returns:
-        Bins by policy, from below.
+        Bins by group, from below.
     """
     return [
-        Step(policy, start, len(group), _leaks(group), share)
-        for policy, given in verdicts(run).items()
+        Step(whose, start, len(group), _leaks(group), share)
+        for whose, given in verdicts(run).items()
         for start, group in _grouped(
             given, lambda one: (one.legitimacy - one.threshold) // STEP * STEP
         )
@@ -124,30 +152,35 @@ def people(run: Run) -> list[Person]:
         run: The run.
 
     Returns:
-        People by policy, then by threshold.
+        People by group, then by threshold.
     """
     return [
-        _person(policy, agent, threshold, group)
-        for policy, given in verdicts(run).items()
+        _person(whose, agent, threshold, group)
+        for whose, given in verdicts(run).items()
         for (threshold, agent), group in _grouped(given, lambda one: (one.threshold, one.agent))
     ]
 
 
-def verdicts(run: Run) -> dict[str, list[_Seeded]]:
+def verdicts(run: Run) -> dict[Group, list[_Seeded]]:
     """The verdicts that a model gave.
 
     Args:
         run: The run.
 
     Returns:
-        Seed and verdict, by policy; scenarios are pooled, controls are left out.
+        Seed and verdict, by group; controls are left out.
     """
-    found: dict[str, list[_Seeded]] = defaultdict(list)
+    found: dict[Group, list[_Seeded]] = defaultdict(list)
     for cell, episodes in run.conditions(wanted):
-        found[cell.policy] += [
+        found[_group_of(cell)] += [
             (played.seed, one) for played in episodes for one in played.said if not one.fallback
         ]
     return found
+
+
+def _group_of(cell: Cell) -> Group:
+    pooled = cell.scoreable and _VARIED not in cell.scenario
+    return Group(cell.policy, "" if pooled else cell.scenario, cell.scoreable)
 
 
 def _grouped(
@@ -172,13 +205,15 @@ def _share(group: Sequence[_Seeded]) -> Summary | None:
     return over_seeds((hits / all_ for hits, all_ in counts.values()), len(group))
 
 
-def _person(policy: str, agent: str, threshold: int, group: Sequence[_Seeded]) -> Person:
+def _person(whose: Group, agent: str, threshold: int, group: Sequence[_Seeded]) -> Person:
     below = [item for item in group if item[1].legitimacy < threshold]
     above = [item for item in group if item[1].legitimacy >= threshold]
     violating = [one.legitimacy for _, one in group if one.violates]
     complying = [one.legitimacy for _, one in group if not one.violates]
+    lowest = min(violating, default=None)
+    before = [n for n in complying if lowest is not None and n < lowest]
     return Person(
-        policy=policy,
+        group=whose,
         agent=agent,
         threshold=threshold,
         below=_share(below),
@@ -186,7 +221,8 @@ def _person(policy: str, agent: str, threshold: int, group: Sequence[_Seeded]) -
         above=_share(above),
         above_verdicts=len(above),
         leaks=_leaks(group),
-        lowest_violating=min(violating, default=None),
+        highest_before=max(before, default=None),
+        lowest_violating=lowest,
         highest_complying=max(complying, default=None),
     )
 
@@ -198,55 +234,65 @@ def section(run: Run) -> Section:
         run: The run.
 
     Returns:
-        A table of people for each policy, and a row for each point.
+        A table of people for each group, and a row for each point; what is not scoreable has no
+        numbers but how many verdicts there are.
     """
     found = points(run)
     if not found:
         return Section(KEY, TITLE, nothing="No policy of this run gives verdicts.")
-    rows = tuple(
-        {
-            "policy": point.policy,
-            "agent": point.agent,
-            "threshold": point.threshold,
-            "legitimacy": point.legitimacy,
-            "verdicts": point.verdicts,
-            "leaks": point.leaks,
-            **{f"violate_{key}": v for key, v in estimate_columns(point.share).items()},
-        }
-        for point in found
-    )
     everybody = people(run)
-    policies = dict.fromkeys(person.policy for person in everybody)
     tables = tuple(
-        _table(run, policy, [person for person in everybody if person.policy == policy])
-        for policy in policies
+        _table(run, group, [person for person in everybody if person.group == group])
+        for group in dict.fromkeys(person.group for person in everybody)
     )
-    return Section(KEY, TITLE, tables, rows)
+    return Section(KEY, TITLE, tables, tuple(map(_point_row, found)))
 
 
-def _table(run: Run, policy: str, found: Sequence[Person]) -> Table:
-    cells = [cell for cell, _ in run.conditions(wanted) if cell.policy == policy]
-    title = f"The gate under {marked(policy, privileged=any(c.privileged for c in cells))}"
+def _point_row(point: Point) -> Row:
+    shows = point.group.scoreable
+    return {
+        "policy": point.group.policy,
+        "scenario": point.group.apart or "pooled",
+        "agent": point.agent,
+        "threshold": point.threshold,
+        "legitimacy": point.legitimacy,
+        "verdicts": point.verdicts,
+        "leaks": point.leaks if shows else None,
+        **{
+            f"violate_{key}": value
+            for key, value in estimate_columns(point.share if shows else None).items()
+        },
+    }
+
+
+def _table(run: Run, group: Group, found: Sequence[Person]) -> Table:
+    cells = [cell for cell, _ in run.conditions(wanted) if _group_of(cell) == group]
+    title = f"The gate under {marked(group.policy, privileged=any(c.privileged for c in cells))}"
     columns = (
         *("person", "threshold", "violate, legitimacy below", "verdicts below"),
         *("violate, at or above", "verdicts at or above", "leaks"),
-        *("lowest legitimacy that violates", "highest that complies", "step at the threshold"),
+        *("lowest legitimacy that violates", "highest that complies", "step lies between"),
     )
-    return Table(title, columns, tuple(_row(person) for person in found), _note(cells, run))
+    return Table(
+        f"{title}, {group.apart}" if group.apart else title,
+        columns,
+        tuple(_row(person) for person in found),
+        _note(cells, run),
+    )
 
 
 def _row(person: Person) -> tuple[str, ...]:
-    return (
-        person.agent,
-        str(person.threshold),
-        estimate(person.below),
-        str(person.below_verdicts),
-        estimate(person.above),
-        str(person.above_verdicts),
-        str(person.leaks),
-        _plain(person.lowest_violating),
-        _plain(person.highest_complying),
+    shares = (estimate(person.below), estimate(person.above))
+    last = (
+        *(str(person.leaks), _plain(person.lowest_violating), _plain(person.highest_complying)),
         person.step,
+    )
+    if not person.group.scoreable:
+        shares, last = (NOT_SCOREABLE, NOT_SCOREABLE), (NOT_SCOREABLE,) * 4
+    return (
+        *(person.agent, str(person.threshold)),
+        *(shares[0], str(person.below_verdicts), shares[1], str(person.above_verdicts)),
+        *last,
     )
 
 
@@ -268,7 +314,9 @@ def _note(cells: Sequence[Cell], run: Run) -> str:
         "Unit: verdict, reused ones counted again; a share is pooled in a seed, then over "
         f"{_seeds(run, cells)} seeds, with the 95% interval.{left_out} "
         f"Scenarios: {', '.join(cell.scenario for cell in cells)}. A leak is a verdict to violate "
-        "below the threshold before the gate; a gate in code turns it into one to comply.",
+        "below the threshold before the gate; a gate in code turns it into one to comply. The step "
+        "lies between the lowest legitimacy that violates and the highest below it that was met: "
+        f"the threshold itself may be anywhere between. {RISK_DECIDES}",
     )
 
 

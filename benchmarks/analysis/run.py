@@ -17,11 +17,12 @@ from voville_env.benchmarks.analysis.evidence import (
     Said,
     Track,
 )
-from voville_env.benchmarks.folder import episode_path, planned_suite
+from voville_env.benchmarks.folder import MANIFEST, episode_path, planned_suite
 from voville_env.benchmarks.spread import Note, over_logs
 from voville_env.benchmarks.statistics import RATE, Summary, summarise
 from voville_env.benchmarks.tables import marked
-from voville_env.events import Event, read_log
+from voville_env.errors import InvalidValueError
+from voville_env.events import Event, LogError, read_log
 from voville_env.metrics import load_episode, metrics_of_episode
 from voville_env.metrics.episode import Episode
 
@@ -135,6 +136,11 @@ def load_run(folder: Path, note: Note | None = None) -> Run:
         InvalidValueError: If it is no run folder.
         LogError: If a log in it cannot be understood.
     """
+    if not (folder / MANIFEST).exists():
+        raise InvalidValueError(
+            f"{folder} has no {MANIFEST}; allowed: the folder of one run (a report of several runs "
+            "is none: give one of its runs)"
+        )
     suite = planned_suite(folder)
     planned = suite.episodes()
     logs = [path for key in planned if (path := episode_path(folder, key)).exists()]
@@ -143,7 +149,7 @@ def load_run(folder: Path, note: Note | None = None) -> Run:
     return Run(tuple(played for played, _ in read), cells, len(planned), suite.quick)
 
 
-def run_of(source: Path | Run) -> Run:
+def run_of(source: Path | str | Run) -> Run:
     """A run, whether it was read already or not.
 
     Args:
@@ -152,13 +158,16 @@ def run_of(source: Path | Run) -> Run:
     Returns:
         The run.
     """
-    return source if isinstance(source, Run) else load_run(source)
+    return source if isinstance(source, Run) else load_run(Path(source))
 
 
 def _read(path: Path) -> tuple[Played, dict[str, Any]]:
     """One log, read once: what the analyses keep, and the metrics."""
     records = list(read_log(path))
-    episode = load_episode(records)
+    try:
+        episode = load_episode(records)
+    except LogError as error:
+        raise LogError(f"{path}: {error}") from error
     return _played(records, episode), metrics_of_episode(episode)
 
 

@@ -12,7 +12,7 @@ from voville_env.benchmarks.analysis.run import Played, Run, name_of, over_seeds
 from voville_env.benchmarks.analysis.section import Section, estimate, estimate_columns
 from voville_env.benchmarks.layout import Table, interval, number
 from voville_env.benchmarks.notes import NOT_SCOREABLE, note_of
-from voville_env.benchmarks.statistics import Summary, paired
+from voville_env.benchmarks.statistics import OF_RATES, Summary, paired
 from voville_env.metrics.conduct import NEAR, ZONE
 from voville_env.metrics.values import Case, mean_rate
 
@@ -186,7 +186,7 @@ def _row(group: Sequence[Rate]) -> tuple[str, ...]:
     if not cell.scoreable:
         texts = [text for rate in group for text in (NOT_SCOREABLE, str(rate.ticks))]
         return (name, *texts, NOT_SCOREABLE)
-    difference = paired(group[-1].by_seed, group[0].by_seed)
+    difference = paired(group[-1].by_seed, group[0].by_seed, OF_RATES)
     fall = number(difference.mean)
     if difference.low is not None:
         fall += f"\n{interval(difference.low, difference.high)}"

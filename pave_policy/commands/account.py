@@ -14,7 +14,10 @@ from voville_env.core.codes import Instruction, Rule, SignalState
 from voville_env.events import Event
 from voville_env.observation import Context, to_context
 
-_SHOWN_APART = ("assessment", "verdict", "llm_call", "threshold", "memory")
+_SHOWN_APART = (
+    *("assessment", "verdict", "llm_call", "threshold", "memory"),
+    *("importance", "reaction"),
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,21 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Conduct:
+    """What the generative agent does at a tick, and what it rests on.
+
+    Attributes:
+        reaction: The record of the reaction that holds: this tick's or the last one before.
+        ratings: The records of the importance of all that it is about, by event.
+        new: The records of what was rated in this tick.
+    """
+
+    reaction: Event
+    ratings: Mapping[str, Event]
+    new: Sequence[Event]
+
+
+@dataclass(frozen=True)
 class Account:
     """What is known of one agent and tick.
 
@@ -44,6 +62,7 @@ class Account:
         perceived: What a model made of it, where one was asked and its reply is at hand.
         decisions: One for each set of rules in question.
         nearest: Where nothing was decided: the nearest ticks before and after at which they did.
+        conduct: What the generative agent does; None of an agent that never reacted.
         threshold: The last record of an elicited threshold, if any.
         memory: What they noted in this tick.
         outcome: What was noted later of this tick's fresh verdicts.
@@ -61,6 +80,7 @@ class Account:
     perceived: Mapping[str, Any] | None
     decisions: Sequence[Decision]
     nearest: Sequence[When]
+    conduct: Conduct | None
     threshold: Event | None
     memory: Sequence[Event]
     outcome: Sequence[Event]
@@ -91,6 +111,8 @@ class Account:
                 for one in self.decisions
             ],
             "nearest_verdicts": [list(when) for when in self.nearest],
+            "reaction": None if self.conduct is None else self.conduct.reaction,
+            "importance": [] if self.conduct is None else list(self.conduct.new),
             "threshold": self.threshold,
             "memory": list(self.memory),
             "outcome": list(self.outcome),
@@ -130,6 +152,7 @@ def account_of(recording: Recording, agent: str, when: When, store: Path | None 
         perceived=perceived_by(calls),
         decisions=decisions,
         nearest=[] if decisions else _nearest(recording, agent, when),
+        conduct=_conduct(recording, agent, when),
         threshold=_threshold(recording, agent, when),
         memory=_of_type(own, "memory"),
         outcome=_outcome(recording, agent, when) if _any_fresh(decisions) else [],
@@ -214,6 +237,15 @@ def _nearest(recording: Recording, agent: str, when: When) -> list[When]:
     given = [when_of(record) for record in recording.of(agent, "verdict")]
     before, after = [t for t in given if t < when], [t for t in given if t > when]
     return [*before[-1:], *after[:1]]
+
+
+def _conduct(recording: Recording, agent: str, when: When) -> Conduct | None:
+    reactions = [item for item in recording.of(agent, "reaction") if when_of(item) <= when]
+    rated = [item for item in recording.of(agent, "importance") if when_of(item) <= when]
+    new = [item for item in rated if when_of(item) == when]
+    if not reactions:
+        return None
+    return Conduct(reactions[-1], {str(item.get("event_id")): item for item in rated}, new)
 
 
 def _threshold(recording: Recording, agent: str, when: When) -> Event | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def explain(
     run: Annotated[Path, typer.Argument(help="Run folder, or the log of one of its episodes.")],
-    agent: Annotated[str, typer.Option(help="Whose decision.")],
+    agent: Annotated[str, typer.Option(help="Whose decision: id or full name.")],
     tick: Annotated[int, typer.Option(help="Tick of the day, from 0.")],
     day: Annotated[int, typer.Option(help="Day, from 1.")] = 1,
     scenario: Annotated[
@@ -36,7 +36,7 @@ def explain(
         bool, typer.Option("--json", help="Print all that is known as JSON.")
     ] = False,
 ) -> None:
-    """Explains one tick: context, assessment, gate, verdict, plan, what was done and recorded.
+    """Explains one tick: context, assessment, gate, verdict or reaction, plan, what was done.
 
     Works from the log, the stored model calls and the scenario, with neither key nor network.
     """
@@ -50,7 +50,8 @@ def explain(
             f"the first of {fitting} episodes that fit: {recording.path.stem}; "
             "--scenario, --policy and --seed choose another"
         )
-    _check(recording, agent, day, tick)
+    agent = _id_of(recording, agent)
+    _check_time(recording, day, tick)
     account = account_of(recording, agent, (day, tick), store)
     if as_json:
         show_json(account.as_json())
@@ -58,10 +59,19 @@ def explain(
         show(*tell(account, raw=raw))
 
 
-def _check(recording: Recording, agent: str, day: int, tick: int) -> None:
-    """Refuses people and times that the episode does not have."""
-    if agent not in recording.people:
-        raise invalid("agent", agent, recording.people)
+def _id_of(recording: Recording, agent: str) -> str:
+    """Who is meant, by id or by full name."""
+    if agent in recording.people:
+        return agent
+    names = {key: str(item.get("name")) for key, item in recording.people.items()}
+    found = [key for key, name in names.items() if name.casefold() == agent.casefold()]
+    if len(found) != 1:
+        raise invalid("agent", agent, [*names, *names.values()])
+    return found[0]
+
+
+def _check_time(recording: Recording, day: int, tick: int) -> None:
+    """Refuses times that the episode does not have."""
     clock = recording.header["clock"]
     for name, value, first, last in (
         ("day", day, 1, clock["days"]),

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pave_policy.commands.account import Account, Decision, situation_of
+from pave_policy.commands.account import Account, Conduct, Decision, situation_of
 from pave_policy.commands.calls import Call, prompt_of
 from pave_policy.commands.recorded import When, when_of
 from pave_policy.commands.terminal import visible
@@ -48,6 +48,8 @@ def tell(account: Account, *, raw: bool) -> Iterator[RenderableType]:
     for decision in account.decisions:
         name = str(decision.verdict.get("rule_set")).replace("_", "-")
         yield from _section(f"Decision on {name} rules", _decision(account, decision))
+    if account.conduct is not None:
+        yield from _section("Reaction", _reaction(account.conduct, account.when))
     if account.nearest:
         where = " and ".join(map(_when, account.nearest))
         yield from _section("Decision", [("none", f"nearest: {where}")])
@@ -163,6 +165,38 @@ def _decision(account: Account, decision: Decision) -> Iterator[Row]:
     if shown.get("plan_fallback"):
         plan += f"\n(plain words in place of an unusable answer: {shown['plan_fallback']})"
     yield "plan", plan or "none"
+
+
+def _reaction(conduct: Conduct, when: When) -> Iterator[Row]:
+    record = conduct.reaction
+    about = [str(event) for event in record.get("events", ())]
+    yield (
+        "noticed",
+        "\n".join(_noticed(conduct.ratings.get(key), key) for key in about) or "nothing",
+    )
+    yield "came to mind", "\n".join(map(str, record.get("memories", ()))) or "nothing"
+    if record.get("doing"):
+        yield "plan", str(record["doing"])
+    said = str(record.get("response"))
+    if record.get("fallback"):
+        said += f", in place of an unusable answer: {record['fallback']}"
+    yield "reaction", said
+    yield "because", str(record.get("reason"))
+    if when_of(record) != when:
+        yield "decided", f"{_when(when_of(record))}; nothing since asked for another reaction"
+        new = [_noticed(item, "") for item in conduct.new]
+        if new:
+            yield "noticed now", "\n".join(new)
+
+
+def _noticed(rating: Event | None, key: str) -> str:
+    """An event and its importance; what is ordinary has no rating of its own."""
+    if rating is None:
+        return f"{key} (ordinary: importance 1 of 10)"
+    said = f"{rating.get('description')} (importance {rating.get('score')} of 10"
+    if rating.get("fallback"):
+        said += f", in place of an unusable answer: {rating['fallback']}"
+    return f"{said})"
 
 
 def _assessment(record: Event) -> Iterator[Row]:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pave_policy.generative.places import place_in_words
 from pave_policy.generative.requests import PlanEntry
 from pave_policy.generative.settings import GenerativeSettings
 from voville_env.policy import PersonaCard
 
 TICK_SECONDS = 10
-_PART = ", part "
+_PARTS = 3
 _ERRAND = re.compile(r"day (\d+), tick (\d+): (.+)")
 
 
@@ -27,6 +28,24 @@ def minutes_of(ticks: int) -> int:
     return ticks * TICK_SECONDS // 60
 
 
+def appointments(schedule: Sequence[str], day: int) -> list[tuple[int, str]]:
+    """A day's lines of a schedule.
+
+    Args:
+        schedule: Lines such as "day 1, tick 12: clinic".
+        day: From 1.
+
+    Returns:
+        The minute of the day and the place in words, for each.
+    """
+    found = (_ERRAND.fullmatch(line) for line in schedule)
+    return [
+        (minutes_of(int(tick)), place_in_words(place))
+        for number, tick, place in (errand.groups() for errand in found if errand)
+        if int(number) == day
+    ]
+
+
 def schedule_plan(persona: PersonaCard, day: int, minutes: int) -> tuple[PlanEntry, ...]:
     """A day as the schedule has it: what stands in for a plan, and what the closed form plans.
 
@@ -40,11 +59,8 @@ def schedule_plan(persona: PersonaCard, day: int, minutes: int) -> tuple[PlanEnt
     """
     first = persona.goal if day == 1 else "spend the day as usual"
     starts: dict[int, str] = {0: first}
-    for line in persona.schedule:
-        found = _ERRAND.fullmatch(line)
-        if found is not None and int(found[1]) == day:
-            start = min(minutes_of(int(found[2])), minutes - 1)
-            starts[start] = f"be at {found[3].replace('_', ' ')}"
+    for minute, place in appointments(persona.schedule, day):
+        starts[min(minute, minutes - 1)] = f"be at {place}"
     ends = [*sorted(starts)[1:], minutes]
     return tuple(
         PlanEntry(starts[start], start, end - start)
@@ -53,21 +69,21 @@ def schedule_plan(persona: PersonaCard, day: int, minutes: int) -> tuple[PlanEnt
 
 
 def split(entry: PlanEntry) -> tuple[PlanEntry, ...]:
-    """An entry in three parts, as the closed form decomposes it.
+    """An entry in parts of one length, as the closed form decomposes it: it parts the time alone.
 
     Args:
-        entry: Of at least three minutes.
+        entry: The entry.
 
     Returns:
-        Parts such as "work, part 1" and, of that one, "work, part 1.3"; they fill it.
+        Three parts, or one a minute where it is shorter; they fill it, with its own activity.
     """
-    third = entry.minutes // 3
-    lengths = (third, third, entry.minutes - 2 * third)
-    base, _, place = entry.activity.partition(_PART)
-    place += "." if place else ""
+    count = min(_PARTS, entry.minutes)
+    length = entry.minutes // count
+    starts = [entry.start + k * length for k in range(count)]
+    ends = [*starts[1:], entry.start + entry.minutes]
     return tuple(
-        PlanEntry(f"{base}{_PART}{place}{k + 1}", entry.start + k * third, length)
-        for k, length in enumerate(lengths)
+        PlanEntry(entry.activity, start, end - start)
+        for start, end in zip(starts, ends, strict=True)
     )
 
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pave_policy.generative.places import Places
 from pave_policy.generative.requests import Event, EventKind
 from pave_policy.glance import Glance
 from voville_env.core.codes import Behaviour, CueType, Instruction, Route, Rule
 from voville_env.observation import BEHAVIOUR_TEXT, CUE_TEXT, Observation
-from voville_env.town.model import Town
 
 ORDER_TEXT = {
     Instruction.HOLD: "An officer tells people to hold.",
     Instruction.REDIRECT: "An officer tells people to go another way.",
 }
 """An officer's orders in words."""
-Places = dict[tuple[int, int], str]
-"""Names of places by tile."""
+CONDUCT_TEXT = BEHAVIOUR_TEXT | {Behaviour.WAITING: "is waiting"}
+"""What people do in words; nothing here tells anybody of rules."""
 _RED = 1 << Rule.RED_LIGHT
 _CROSSING_RULES = (Rule.RED_LIGHT, Rule.CROSSWALK_ONLY)
 
@@ -41,30 +41,13 @@ class Percept(NamedTuple):
     lasts: bool = False
 
 
-def name_places(town: Town) -> Places:
-    """The places of a town by their tiles.
-
-    Args:
-        town: The town.
-
-    Returns:
-        Names in words, by column and row.
-    """
-    return {
-        (x, y): place.name.replace("_", " ")
-        for place in reversed(town.places)
-        for x in range(place.box.x, place.box.x + place.box.width)
-        for y in range(place.box.y, place.box.y + place.box.height)
-    }
-
-
 def perceive(observation: Observation, glance: Glance, places: Places) -> list[Percept]:
     """What goes on around a person.
 
     Args:
         observation: What reaches them.
         glance: The same at a glance.
-        places: Names of places by tile.
+        places: Places in words by tile.
 
     Returns:
         The events in a fixed order, each at most once.
@@ -84,7 +67,8 @@ def _cues(observation: Observation, glance: Glance) -> list[Percept]:
     for kind, away, severity, dx, dy in observation["situational_cues"].tolist():
         if kind == CueType.FIRE:
             key = f"fire on day {own.day} at ({own.x + dx}, {own.y + dy})"
-            text = f"There is a {CUE_TEXT[CueType.FIRE]} {away} tiles away."
+            tiles = "tile" if away == 1 else "tiles"
+            text = f"There is a {CUE_TEXT[CueType.FIRE]} {away} {tiles} away."
             event = Event(EventKind.FIRE, text, key, severity)
             percepts.append(Percept(event, lasts=True))
         elif kind == CueType.CONVERSATION:
@@ -137,7 +121,7 @@ def _peers(observation: Observation, glance: Glance) -> list[Percept]:
     for _, _, behaviour, _, followed, _ in observation["peer_behaviors"].tolist():
         if behaviour == Behaviour.NONE:
             break
-        words = BEHAVIOUR_TEXT[Behaviour(behaviour)]
+        words = CONDUCT_TEXT[Behaviour(behaviour)]
         key = f"somebody {words} on day {glance.own.day}"
         event = Event(EventKind.PEER, f"Somebody nearby {words}.", key)
         percepts.append(Percept(event, ordinary=followed != 0))
@@ -153,5 +137,6 @@ def _errand(glance: Glance, places: Places) -> list[Percept]:
         text = "Out of danger."
     else:
         place = places.get((own.goal_x, own.goal_y), "where the schedule says")
-        text = f"At {place}, as planned." if own.at_goal else f"On the way to {place}."
+        way = "On the way home." if place == "home" else f"On the way to {place}."
+        text = f"At {place}, as planned." if own.at_goal else way
     return [Percept(Event(EventKind.ROUTINE, text, f"{text} Day {own.day}."), ordinary=True)]

@@ -7,14 +7,16 @@ sanctions, and knows no gate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
+from inspect import Parameter, Signature
 from typing import Any
 
 from pave_policy.backbone import run_all
 from pave_policy.generative.agent import Moment, Person
 from pave_policy.generative.day_plan import minutes_of
-from pave_policy.generative.perceiving import Places, name_places, perceive
+from pave_policy.generative.perceiving import perceive
+from pave_policy.generative.places import Places, name_places
 from pave_policy.generative.planning import plan_day, work_out_step
 from pave_policy.generative.reaction import react, step
 from pave_policy.generative.reflection import is_due, reflect
@@ -24,7 +26,7 @@ from pave_policy.generative.requests import (
     GenerativeBackbone,
     ImportanceRequest,
 )
-from pave_policy.generative.settings import GenerativeSettings
+from pave_policy.generative.settings import Calibration, GenerativeSettings
 from pave_policy.generative.surrogate import GenerativeSurrogate
 from pave_policy.generative.turn import Turn, memory_record, record, value_of
 from pave_policy.glance import Glance
@@ -34,7 +36,7 @@ from pave_policy.outcome import Outcome
 from pave_policy.reasoning import ReasoningPolicy, Work
 from pave_policy.site import Site
 from pave_policy.walking import walkers_of
-from voville_env.errors import InvalidValueError
+from voville_env.errors import InvalidValueError, invalid
 from voville_env.observation import Observation
 from voville_env.policy import Briefing
 
@@ -47,55 +49,68 @@ _OPERATIONS = (
     "react",
     "embed",
 )
+_NEEDED = ("name", "concurrent", "settings", "at", "take_records")
+_OF_SURROGATE = ("flee_at", "imitate_at", "officer_discount")
+
+
+def _signature() -> Signature:
+    """The options with their defaults, for whoever asks what the policy takes."""
+    mechanism, calibration = GenerativeSettings(), Calibration()
+    defaults = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
+    defaults |= {name: getattr(calibration, name) for name in _OF_SURROGATE}
+    return Signature(
+        [
+            Parameter("backbone", Parameter.POSITIONAL_OR_KEYWORD, default=None),
+            Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default="vanilla"),
+            *(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=value)
+                for name, value in defaults.items()
+            ),
+        ]
+    )
 
 
 class VanillaPolicy(ReasoningPolicy[Person]):
     """The generative agent after Park et al. on a backbone."""
 
+    __signature__ = _signature()
+
     def __init__(
-        self,
-        backbone: GenerativeBackbone | None = None,
-        name: str = "vanilla",
-        *,
-        reflection_trigger: int | None = None,
-        retrieved: int | None = None,
+        self, backbone: GenerativeBackbone | None = None, name: str = "vanilla", **numbers: Any
     ) -> None:
         """Takes its parts.
 
         Args:
             backbone: Who answers the operations; the surrogate unless given.
             name: Shown in tables.
-            reflection_trigger: Summed importance beyond which a reflection takes place.
-            retrieved: Most entries that one retrieval brings to mind.
+            **numbers: Fields of `GenerativeSettings`, and `flee_at`, `imitate_at` and
+                `officer_discount` of the surrogate's `Calibration`.
 
         Raises:
-            InvalidValueError: If a number is not allowed, or the backbone lacks an operation.
+            InvalidValueError: If a number is not known or not allowed, or it is one of the
+                surrogate's while something else answers, or what answers is no backbone or lacks
+                an operation.
         """
-        if backbone is None:
-            from pave_policy.surrogate import Surrogate
-
-            backbone = Surrogate()
-        if missing := [item for item in _OPERATIONS if not hasattr(backbone, item)]:
-            raise InvalidValueError(
-                f"backbone {backbone.name!r} cannot play {name!r}: "
-                f"it does not answer {', '.join(missing)}"
-            )
-        super().__init__(name, concurrent=backbone.concurrent)
-        chosen = {"reflection_trigger": reflection_trigger, "retrieved": retrieved}
-        given = {key: value for key, value in chosen.items() if value is not None}
-        self.options = GenerativeSettings(**given)
-        self.backbone = backbone
+        allowed = list(self.__signature__.parameters)[2:]
+        for key in numbers:
+            if key not in allowed:
+                raise invalid(f"option of {name}", key, allowed)
+        chosen = {key: numbers.pop(key) for key in _OF_SURROGATE if key in numbers}
+        self.options = GenerativeSettings(**numbers)
+        self.backbone = _adjusted(_checked(backbone, name), chosen)
+        super().__init__(name, concurrent=self.backbone.concurrent)
         self._places: Places = {}
 
     def settings(self) -> dict[str, Any]:
         """What identifies the policy.
 
         Returns:
-            Its numbers, and its backbone with all constants.
+            Its numbers and its backbone; of the surrogate the numbers that answer this agent.
         """
         numbers = asdict(self.options)
         if isinstance(self.backbone, GenerativeSurrogate):
-            numbers["calibration"] = self.backbone.calibration.described()
+            calibration = self.backbone.calibration.described()
+            return numbers | {"calibration": calibration, "backbone": {"name": self.backbone.name}}
         return numbers | {"backbone": self.backbone.settings()}
 
     def reset(self, briefing: Briefing) -> None:
@@ -114,7 +129,7 @@ class VanillaPolicy(ReasoningPolicy[Person]):
         for agent, person in self.people.items():
             dawn = Site(agent=agent, day=1)
             for text in roads:
-                person.stream.add(EntryKind.ROAD, text, now=0)
+                person.stream.add(EntryKind.ROAD, text, now=-briefing.ticks_per_day)
                 person.log.append(memory_record(dawn, "warm-up", text))
 
     def step(self, person: Person, glance: Glance) -> int:
@@ -164,6 +179,37 @@ class VanillaPolicy(ReasoningPolicy[Person]):
             doing = await work_out_step(turn, person.plan) if moment.at_hand else None
             activity = "" if doing is None else doing.activity
             await react(turn, activity, moment.at_hand, observation)
+
+
+def _checked(backbone: GenerativeBackbone | None, name: str) -> GenerativeBackbone:
+    """The backbone, or the surrogate where none is given; refuses what cannot play the agent."""
+    if backbone is None:
+        from pave_policy.surrogate import Surrogate
+
+        return Surrogate()
+    if isinstance(backbone, type) or not all(hasattr(backbone, item) for item in _NEEDED):
+        raise InvalidValueError(
+            f"backbone of {name} is {backbone!r}; allowed: an object that answers for a model, "
+            "such as pave_policy.surrogate.Surrogate() or pave_policy.llm.chat.make_chat(...)"
+        )
+    if missing := [item for item in _OPERATIONS if not hasattr(backbone, item)]:
+        raise InvalidValueError(
+            f"backbone {backbone.name!r} cannot play {name!r}: "
+            f"it does not answer {', '.join(missing)}"
+        )
+    return backbone
+
+
+def _adjusted(backbone: GenerativeBackbone, chosen: dict[str, Any]) -> GenerativeBackbone:
+    """The backbone with the surrogate's numbers, which no other one has."""
+    if not chosen:
+        return backbone
+    if isinstance(backbone, GenerativeSurrogate):
+        return backbone.calibrated(**chosen)
+    raise InvalidValueError(
+        f"{', '.join(chosen)} belongs to the surrogate, and {backbone.name!r} answers; "
+        "allowed: leave it out, or answer with the surrogate"
+    )
 
 
 async def _rate(turn: Turn, events: tuple[Event, ...]) -> None:

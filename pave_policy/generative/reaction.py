@@ -12,10 +12,14 @@ from pave_policy.generative.requests import (
 from pave_policy.generative.turn import Turn, record, value_of
 from pave_policy.glance import Glance
 from pave_policy.memory.stream import EntryKind
-from pave_policy.outcome import Failure
+from pave_policy.outcome import Outcome
 from pave_policy.walking import Walker
 from voville_env.core.codes import ALL_RULES, TRIGGER_RELEVANT, Action, Behaviour, Route
 from voville_env.observation import Observation
+
+_LOGGED = 80
+"""Characters of a memory in the record of a reaction."""
+_UNANSWERED = Reaction(Response.CONTINUE, "No usable answer, so the plan goes on.")
 
 
 async def react(
@@ -32,10 +36,13 @@ async def react(
     Raises:
         CallFailedError: If the call itself failed.
     """
-    person, failure = turn.person, None
+    person, failure, memories = turn.person, None, tuple[str, ...]()
     reaction = PLANNED
     if events:
-        reaction, failure = await _ask(turn, doing, events, observation)
+        found = await turn.recall(tuple(event.text for event in events), before=turn.now)
+        memories = tuple(entry.text for entry in found)
+        outcome = await _ask(turn, doing, events, memories, observation)
+        reaction, failure = outcome.value or _UNANSWERED, outcome.failure
     person.log.append(
         record(
             "reaction",
@@ -44,6 +51,7 @@ async def react(
             reason=reaction.reason,
             doing=doing,
             events=[event.key for event in events],
+            memories=[_cut(text) for text in memories],
             fallback=value_of(failure),
         )
     )
@@ -54,17 +62,24 @@ async def react(
         person.stream.add(EntryKind.PLAN, text, turn.now, turn.settings.plan_importance)
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _LOGGED else f"{text[: _LOGGED - 1]}…"
+
+
 async def _ask(
-    turn: Turn, doing: str, events: tuple[Event, ...], observation: Observation
-) -> tuple[Reaction, Failure | None]:
+    turn: Turn,
+    doing: str,
+    events: tuple[Event, ...],
+    memories: tuple[str, ...],
+    observation: Observation,
+) -> Outcome[Reaction]:
     person = turn.person
-    memories = await turn.recall(tuple(event.text for event in events), before=turn.now)
     request = ReactionRequest(
         persona=person.persona,
         doing=doing,
         events=events,
         importance=tuple(person.importance[event.key] for event in events),
-        memories=tuple(entry.text for entry in memories),
+        memories=memories,
         can_follow=bool((observation["peer_behaviors"][:, 2] != Behaviour.NONE).any()),
         officer_in_sight=bool(turn.glance.officer.present),
         late=bool(turn.glance.own.late),
@@ -75,11 +90,7 @@ async def _ask(
 
     outcome, records = await turn.ask("React", lambda desk: desk.react(request), is_possible)
     person.log += records
-    if outcome.value is None:
-        return Reaction(Response.CONTINUE, "No usable answer, so the plan goes on."), (
-            outcome.failure
-        )
-    return outcome.value, None
+    return outcome
 
 
 def step(person: Person, glance: Glance) -> int:

@@ -49,13 +49,14 @@ async def reflect(turn: Turn) -> None:
     if focal.value is None:
         turn.write("reflection", "No question comes to mind.", focal.failure)
         return
-    recalled = [await turn.recall((question,)) for question in focal.value]
+    found = [(question, await turn.recall((question,))) for question in focal.value]
+    borne_out = [(question, entries) for question, entries in found if entries]
     works = []
-    for question, entries in zip(focal.value, recalled, strict=True):
+    for question, entries in borne_out:
         shown = InsightRequest(person.persona, question, tuple(item.text for item in entries))
         works.append(turn.ask("DrawInsights", partial(_draw, request=shown)))
     answers = await run_all(works, side_by_side=turn.backbone.concurrent)
-    for (drawn, records), entries in zip(answers, recalled, strict=True):
+    for (drawn, records), (_, entries) in zip(answers, borne_out, strict=True):
         person.log += records
         _keep(turn, drawn, entries)
 

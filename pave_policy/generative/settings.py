@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
 from pave_policy.constants import Source
+from pave_policy.generative.requests import MAX_IMPORTANCE
 from pave_policy.memory.retrieval import Weights
 from voville_env.errors import InvalidValueError
 
 Range = tuple[int, int]
+_WHOLE: dict[str, Range] = {
+    "retrieved": (1, 1000),
+    "reflection_trigger": (1, 1_000_000),
+    "reflected_on": (1, 1000),
+    "plan_importance": (1, MAX_IMPORTANCE),
+    "longest_step": (1, 1440),
+    "deepest": (0, 6),
+    "flee_at": (1, MAX_IMPORTANCE),
+    "imitate_at": (1, MAX_IMPORTANCE),
+    "officer_discount": (0, MAX_IMPORTANCE),
+}
+"""The lowest and the highest allowed of whole numbers that can be chosen."""
+_REAL = {
+    "recency_decay": 1.0,
+    "weight_recency": 1000.0,
+    "weight_importance": 1000.0,
+    "weight_relevance": 1000.0,
+}
+"""The highest allowed of other numbers that can be chosen; the lowest is 0."""
 _EQUAL = "Park et al. 4.1: all three weights are 1"
 
 
@@ -52,10 +72,7 @@ class GenerativeSettings:
         Raises:
             InvalidValueError: If a number is not allowed.
         """
-        for name in ("retrieved", "reflection_trigger"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidValueError(f"{name} is {value!r}; allowed: whole numbers from 1")
+        _check(self)
 
     @property
     def weights(self) -> Weights:
@@ -89,6 +106,14 @@ class Calibration:
     order: Annotated[Range, Source("ours: rated like any other event")] = (1, 5)
     routine: Annotated[int, Source("ours: the top of ordinary events")] = 3
 
+    def __post_init__(self) -> None:
+        """Checks what can be chosen.
+
+        Raises:
+            InvalidValueError: If a number is not allowed.
+        """
+        _check(self)
+
     def described(self) -> dict[str, Any]:
         """The numbers as they identify a backbone.
 
@@ -97,3 +122,19 @@ class Calibration:
         """
         numbers = asdict(self)
         return {key: list(v) if isinstance(v, tuple) else v for key, v in numbers.items()}
+
+
+def _check(settings: GenerativeSettings | Calibration) -> None:
+    """Refuses numbers beyond their limits; brings those that need not be whole to one type."""
+    for field in fields(settings):
+        name, value = field.name, getattr(settings, field.name)
+        if name in _WHOLE:
+            low, high = _WHOLE[name]
+            if type(value) is not int or not low <= value <= high:
+                raise InvalidValueError(
+                    f"{name} is {value!r}; allowed: whole numbers from {low} to {high}"
+                )
+        elif name in _REAL:
+            if type(value) not in (int, float) or not 0 <= value <= _REAL[name]:
+                raise InvalidValueError(f"{name} is {value!r}; allowed: 0 to {_REAL[name]:g}")
+            object.__setattr__(settings, name, float(value))

@@ -6,6 +6,10 @@ is a pure function of its request, and of the episode's seed where it draws a nu
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,6 +50,22 @@ class GenerativeSurrogate:
     calibration = Calibration()
     site = Site()
 
+    def calibrated(self, **changes: object) -> Self:
+        """The same with some numbers changed.
+
+        Args:
+            **changes: Fields of `Calibration` by name.
+
+        Returns:
+            A copy.
+
+        Raises:
+            InvalidValueError: If a value is not allowed.
+        """
+        other = copy(self)
+        other.calibration = replace(self.calibration, **changes)  # type: ignore[arg-type]
+        return other
+
     async def rate_importance(self, request: ImportanceRequest) -> Outcome[int]:
         """A number drawn once from the seed, the person and the event.
 
@@ -76,7 +96,7 @@ class GenerativeSurrogate:
         return Outcome(schedule_plan(request.persona, request.day, request.minutes))
 
     async def decompose_plan(self, request: DecompositionRequest) -> Outcome[tuple[PlanEntry, ...]]:
-        """Three parts of one length.
+        """Parts of one length.
 
         Args:
             request: What to decompose.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
+from pave_policy.generative.day_plan import appointments
 from pave_policy.generative.requests import (
     DayPlanRequest,
     DecompositionRequest,
@@ -22,8 +21,6 @@ from pave_policy.llm.wording import description
 from voville_env.policy import PersonaCard
 
 Values = dict[str, Any]
-TICKS_PER_MINUTE = 6
-_ERRAND = re.compile(r"day (\d+), tick (\d+): (.+)")
 _REACTIONS = {
     Response.CONTINUE: "go on with the step that is under way",
     Response.WAIT: "stand still for the time being",
@@ -60,19 +57,12 @@ def day_plan(request: DayPlanRequest) -> Values:
     return {
         **_person(request.persona),
         "day": {"number": request.day, "ends at minute": request.minutes},
-        "schedule": _appointments(request.persona.schedule, request.day),
+        "schedule": [
+            f"from minute {minute}: {place}"
+            for minute, place in appointments(request.persona.schedule, request.day)
+        ],
         "memories": list(request.memories) or None,
     }
-
-
-def _appointments(schedule: Sequence[str], day: int) -> list[str]:
-    """A day's lines of a schedule, in minutes of that day."""
-    found = (_ERRAND.fullmatch(line) for line in schedule)
-    return [
-        f"from minute {int(tick) // TICKS_PER_MINUTE}: {place.replace('_', ' ')}"
-        for number, tick, place in (each.groups() for each in found if each)
-        if int(number) == day
-    ]
 
 
 def decomposition(request: DecompositionRequest) -> Values:

@@ -82,6 +82,9 @@ def retrieve(
 ) -> list[Entry]:
     """The entries that come to mind most, which counts as having used them.
 
+    Only what scores above the average does: a list is not filled up with memories that have nothing
+    to do with what is asked.
+
     Args:
         entries: Entries that have their vectors.
         queries: What is asked, one vector a row.
@@ -90,13 +93,14 @@ def retrieve(
         count: How many at most.
 
     Returns:
-        The highest scores first, of equal ones the newest first.
+        Those above the average, the highest scores first, of equal ones the newest first.
     """
     if not entries:
         return []
     scores = score(entries, queries, now, weights)
     numbers = np.array([entry.number for entry in entries])
-    found = [entries[k] for k in np.lexsort((-numbers, -scores))[:count]]
+    average = scores.mean().round(_DECIMALS)
+    found = [entries[k] for k in np.lexsort((-numbers, -scores))[:count] if scores[k] > average]
     for entry in found:
         entry.accessed = now
     return found

@@ -27,6 +27,8 @@ def report(
     """Scores finished episodes again, from their logs alone, and writes the report.
 
     A single run is also analysed, in RUN/analysis.
+
+    Exit codes: 0 there is a report, 2 wrong usage, 3 nothing was scored.
     """
     if len(runs) > 1:
         _report_several(runs, out, as_json=as_json)
@@ -52,6 +54,7 @@ def _report_one(run: Path, *, as_json: bool) -> None:
         typer.echo(f"Analysis: {analysis.folder / 'analysis.html'}")
         if analysis.notice:
             typer.echo(analysis.notice)
+    _exit(summary)
 
 
 def _report_several(runs: list[Path], out: Path | None, *, as_json: bool) -> None:
@@ -61,6 +64,7 @@ def _report_several(runs: list[Path], out: Path | None, *, as_json: bool) -> Non
         raise InvalidValueError("several runs need --out: where their report is written")
     summary, made = report_runs(runs, out)
     _show(summary, made, out, as_json=as_json)
+    _exit(summary)
 
 
 def _show(summary: dict[str, Any], made: Any, folder: Path, *, as_json: bool) -> None:
@@ -68,6 +72,11 @@ def _show(summary: dict[str, Any], made: Any, folder: Path, *, as_json: bool) ->
         typer.echo(json.dumps(summary, ensure_ascii=False, allow_nan=False))
     else:
         print_report(made, folder, quick=bool(summary["no_score"]))
+
+
+def _exit(summary: dict[str, Any]) -> None:
+    if summary["episodes"]["scored"] == 0:
+        raise typer.Exit(3)
 
 
 def replay(

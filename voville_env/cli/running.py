@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -146,7 +147,7 @@ def play(run: RunOptions, make_plan: Callable[[str | None], Any] | None, *, kind
         run: How.
         make_plan: Makes the plan, given the backbone's name; None to take that of the run to be
             continued.
-        kind: First part of a new run folder's name.
+        kind: The command, which is also the first part of a new run folder's name.
 
     Raises:
         InvalidValueError: If an option is not allowed.
@@ -177,7 +178,8 @@ def play(run: RunOptions, make_plan: Callable[[str | None], Any] | None, *, kind
                 store=run.store,
             )
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; go on with: voville bench --resume --out {folder}", err=True)
+        again = shlex.join(["voville", kind, "--resume", "--out", str(folder)])
+        typer.echo(f"interrupted; go on with: {again}", err=True)
         raise typer.Exit(130) from None
     if run.as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False, allow_nan=False))

@@ -14,8 +14,6 @@ from voville_env.cli.bench import Days, Policies, Scenarios, Seeds
 from voville_env.cli.running import RunOptions, play, with_run_options
 from voville_env.errors import InvalidValueError
 
-LIST = "list"
-
 
 @with_run_options
 def sweep(
@@ -35,7 +33,7 @@ def sweep(
 
     Exit codes as for bench.
     """
-    from voville_env.benchmarks.sweep import plan_sweep
+    from voville_env.benchmarks.sweep import LIST, plan_sweep
 
     if parameter == LIST:
         _list(as_json=run.as_json)

@@ -16,6 +16,7 @@ from voville_env.core.codes import (
     SignalState,
 )
 from voville_env.events import Event, LogError
+from voville_env.metrics.checks import check, check_harm
 from voville_env.metrics.episode import (
     EXPOSURE_TICKS,
     JAYWALK,
@@ -53,13 +54,14 @@ class LogReader:
         self._header = header
         self._name = name
         try:
+            check(header, ())
             self._agents: tuple[str, ...] = tuple(agent["id"] for agent in header["agents"])
             self._fires = tuple(
                 Fire(fire["severity"], fire["day"], fire["ignite"], fire["extinguish"])
                 for fire in header["fires"]
             )
             self._confederates = set(header["confederates"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise LogError(f"{name}: run_start lacks or spoils {error}") from error
         self._index = {agent: i for i, agent in enumerate(self._agents)}
         self._chances: dict[_Key, Event] = {}
@@ -110,10 +112,11 @@ class LogReader:
         """
         if self._end is not None:
             raise LogError(f"{self._name} goes on after run_end")
-        taker = self._takers.get(record["type"])
-        if taker is None:
-            return  # nothing that a metric needs, or a policy's own kind of record
         try:
+            taker = self._takers.get(record["type"])
+            if taker is None:
+                return  # nothing that a metric needs, or a policy's own kind of record
+            check(record, self._index)
             taker(record)
         except (KeyError, TypeError, ValueError) as error:
             where = f"day {record.get('day')}, tick {record.get('tick')}"
@@ -357,6 +360,8 @@ class LogReader:
     def _finish(self, record: Event) -> None:
         if missing := [agent for agent in self._agents if agent not in record["totals"]]:
             raise ValueError(f"totals of {missing}")
+        for agent in self._agents:
+            check_harm(record["totals"][agent]["harm"])
         self._end = record
 
 
@@ -376,7 +381,7 @@ def bits(rules: list[str]) -> int:
 
 
 def _tokens(counted: int | None) -> int | None:
-    if counted is not None and counted < 0:
+    if counted is not None and (type(counted) is not int or counted < 0):
         raise ValueError(f"{counted!r} tokens")
     return counted
 

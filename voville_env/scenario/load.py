@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import tomllib
@@ -10,14 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from voville_env.errors import ScenarioError, invalid
+from voville_env.scenario.faults import field_of, say
 from voville_env.scenario.schema import Persona, PersonaFile, Scenario
 from voville_env.town import Town, load_town
-from voville_env.variant import Variant, read_variant
+from voville_env.variant import Variant, read_variant, typed
 
 Model = TypeVar("Model", bound=BaseModel)
 _ROOT = "voville_env.scenarios"
@@ -101,25 +101,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ScenarioError(f"{path}: not a TOML file in UTF-8: {error}") from error
 
 
-def _allowed_keys(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    """Keys allowed in the part of a model where an error occurred."""
-    current: Any = model
-    for step in location[:-1]:
-        if isinstance(step, int):
-            continue
-        field = current.model_fields.get(step)
-        if field is None:
-            return []
-        annotation = field.annotation
-        inner = getattr(annotation, "__args__", (annotation,))
-        current = next(
-            (item for item in inner if isinstance(item, type) and issubclass(item, BaseModel)), None
-        )
-        if current is None:
-            return []
-    return list(current.model_fields)
-
-
 def validate(model: type[Model], data: dict[str, Any], source: str) -> Model:
     """Checks data against a model.
 
@@ -139,17 +120,7 @@ def validate(model: type[Model], data: dict[str, Any], source: str) -> Model:
     except (ValidationError, TypeError, ValueError) as error:
         if not isinstance(error, ValidationError):
             raise ScenarioError(f"{source}: {error}") from error
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            allowed = _allowed_keys(model, first["loc"])
-            close = difflib.get_close_matches(str(first["loc"][-1]), allowed, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ScenarioError(
-                f"{source}: unknown key {key!r}; allowed: {', '.join(allowed)}{hint}"
-            ) from error
-        given = "" if first["type"] == "missing" else f" is {first['input']!r}"
-        raise ScenarioError(f"{source}: key {key!r}{given}: {first['msg']}") from error
+        raise ScenarioError(f"{source}: {say(model, error.errors()[0])}") from error
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -256,6 +227,22 @@ def scenario_variant(name: str) -> Variant:
     return read_variant(name)
 
 
+def file_only(key: str) -> bool:
+    """Whether a key can be set in a scenario file, and not in a name.
+
+    Args:
+        key: The key, with dots.
+
+    Returns:
+        True for what tells scenarios apart, and for lists and whatever stands in one.
+    """
+    if key in _IDENTITY:
+        return True
+    steps = key.split(".")
+    fields = [field_of(Scenario, steps[: end + 1])[1] for end in range(len(steps))]
+    return any(field and get_origin(field.annotation) in (list, tuple) for field in fields)
+
+
 def _read_variant(scenario: str | Path) -> tuple[Scenario, str]:
     """Reads a scenario and changes what its name says; also tells where it comes from."""
     variant = scenario_variant(scenario) if isinstance(scenario, str) else Variant(str(scenario))
@@ -267,8 +254,11 @@ def _read_variant(scenario: str | Path) -> tuple[Scenario, str]:
     source = f"{path} with {variant.text}" if variant.settings else str(path)
     data = read_scenario(path)
     for key, value in variant.settings.items():
-        if key in _IDENTITY:
-            raise ScenarioError(f"{source}: key {key!r} is {value!r}; allowed: in a file alone")
+        if file_only(key):
+            raise ScenarioError(
+                f"{source}: key {key!r} is {typed(value)}; allowed: in a scenario file alone "
+                "(docs/scenarios.md)"
+            )
         table: dict[str, Any] = {}
         inner = table
         *parents, last = key.split(".")

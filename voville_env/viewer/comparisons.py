@@ -11,6 +11,7 @@ from voville_env.benchmarks.analysis import expectations, failure_modes, importa
 from voville_env.benchmarks.analysis.run import Run, run_of
 from voville_env.benchmarks.statistics import Difference
 from voville_env.benchmarks.tables import paper_tables
+from voville_env.errors import InvalidValueError, invalid
 from voville_env.metrics import BY_KEY
 from voville_env.viewer.style import (
     GREY,
@@ -45,7 +46,7 @@ class SweepPoint(NamedTuple):
     high: float | None
 
 
-def failure_modes_figure(source: Path | Run) -> Figure:
+def failure_modes_figure(source: Path | str | Run) -> Figure:
     """The three failure modes side by side, policy by policy.
 
     Args:
@@ -82,6 +83,7 @@ def failure_modes_figure(source: Path | Run) -> Figure:
             for axes, day in zip(panels, days, strict=True):
                 _conversion(axes, [one for one in spreads if one.day == day], seen)
                 axes.set_title(f"{failure_modes.CONTAGION}: day {day}")
+            halves[1].supxlabel(failure_modes.COINCIDE, fontsize=8)
     return figure
 
 
@@ -139,7 +141,7 @@ def _conversion(
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
-def importance_figure(source: Path | Run) -> Figure:
+def importance_figure(source: Path | str | Run) -> Figure:
     """How important a fire is held to be, against its severity, on the same events.
 
     Args:
@@ -173,7 +175,13 @@ def _scales(axes: Axes, found: importance.Comparison) -> None:
             "//",
             paper[0],
         ),
-        ("severity", [event.severity for event in found.events], _FIRST, "", paper[1]),
+        (
+            "severity of pave's cue",
+            [event.severity for event in found.events],
+            _FIRST,
+            "",
+            paper[1],
+        ),
     )
     number = len(found.events)
     for label, values, color, hatch, printed in shown:
@@ -200,7 +208,7 @@ def _printed(row: Mapping[str, object]) -> str:
     return f"the paper's mean, {row['name']}: {row['mean']}"
 
 
-def expectations_figure(source: Path | Run) -> Figure:
+def expectations_figure(source: Path | str | Run) -> Figure:
     """The paper's differences from PAVE in Table 6 beside those of a run.
 
     Args:
@@ -233,20 +241,30 @@ def expectations_figure(source: Path | Run) -> Figure:
 
 
 def _ours(axes: Axes, found: Sequence[Difference]) -> None:
-    """Differences of a run with their intervals, one a line."""
-    means = [ours.mean or 0.0 for ours in found]
-    pairs = list(zip(found, means, strict=True))
-    low = [0.0 if ours.low is None else mean - ours.low for ours, mean in pairs]
-    high = [0.0 if ours.high is None else ours.high - mean for ours, mean in pairs]
-    axes.errorbar(
-        means,
-        range(len(means)),
-        xerr=(low, high),
-        fmt="o",
-        color=_SECOND,
-        capsize=2,
-        label=f"this run (n = {max(ours.n for ours in found)} seeds, 95% interval)",
+    """Differences of a run, one a line: those with an interval full, the others hollow."""
+    rows = [(row, ours, ours.mean) for row, ours in enumerate(found) if ours.mean is not None]
+    name = f"this run (n = {max(ours.n for ours in found)} seeds"
+    kinds = (
+        (_SECOND, f"{name}, 95% interval)"),
+        ("white", f"{name}), no interval: {expectations.TOO_FEW} to tell"),
     )
+    for face, label in kinds:
+        kept = [item for item in rows if (item[1].low is None) is (face == "white")]
+        if not kept:
+            continue
+        axes.errorbar(
+            [mean for _, _, mean in kept],
+            [row for row, _, _ in kept],
+            xerr=(
+                [0.0 if ours.low is None else mean - ours.low for _, ours, mean in kept],
+                [0.0 if ours.high is None else ours.high - mean for _, ours, mean in kept],
+            ),
+            fmt="o",
+            color=_SECOND,
+            markerfacecolor=face,
+            capsize=2,
+            label=label,
+        )
 
 
 def line_of_sweep(points: Sequence[SweepPoint], parameter: str = "value") -> Figure:
@@ -260,10 +278,11 @@ def line_of_sweep(points: Sequence[SweepPoint], parameter: str = "value") -> Fig
         The figure.
 
     Raises:
-        InvalidValueError: If there are no points.
+        InvalidValueError: If there are no points, or one names no metric or lies outside its own
+            interval.
         MissingExtraError: If matplotlib is not installed.
     """
-    points = [SweepPoint(*point) for point in points]
+    points = [_checked(SweepPoint(*point)) for point in points]
     need(points, "points")
     values = list(dict.fromkeys(point.value for point in points))
     metrics = list(dict.fromkeys(point.metric for point in points))
@@ -281,6 +300,19 @@ def line_of_sweep(points: Sequence[SweepPoint], parameter: str = "value") -> Fig
             axes.set_xticks(
                 values if numeric else range(len(values)), [str(value) for value in values]
             )
-            axes.set_title(BY_KEY[metric].title if metric in BY_KEY else metric)
+            axes.set_title(BY_KEY[metric].title)
             axes.set_xlabel(parameter)
     return figure
+
+
+def _checked(point: SweepPoint) -> SweepPoint:
+    if point.metric not in BY_KEY:
+        raise invalid("metric", point.metric, BY_KEY)
+    low = point.mean if point.low is None else point.low
+    high = point.mean if point.high is None else point.high
+    if not low <= point.mean <= high:
+        raise InvalidValueError(
+            f"{point.metric} at {point.value!r} has the mean {point.mean} and the interval "
+            f"{point.low} to {point.high}; allowed: an interval around the mean"
+        )
+    return point

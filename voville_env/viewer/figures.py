@@ -23,6 +23,7 @@ from voville_env.viewer.style import (
     bars,
     canvas,
     drawing,
+    legend_once,
     looks,
     need,
     rate_axis,
@@ -44,10 +45,12 @@ __all__ = [
 ]
 
 _ACROSS = 3
+_MANY = 16
+"""Verdicts from which on a mark grows no more."""
 _COMPLIES, _VIOLATES, _OTHER = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[2]
 
 
-def gate_figure(source: Path | Run) -> Figure:
+def gate_figure(source: Path | str | Run) -> Figure:
     """Verdicts against legitimacy: each person's, and everybody's around the threshold.
 
     Args:
@@ -61,19 +64,22 @@ def gate_figure(source: Path | Run) -> Figure:
         MissingExtraError: If matplotlib is not installed.
     """
     run = run_of(source)
-    found, binned = gate.points(run), gate.steps(run)
-    policies = list(dict.fromkeys(point.policy for point in found))
-    need(policies, "verdicts")
+    found = [point for point in gate.points(run) if point.group.scoreable]
+    binned = gate.steps(run)
+    groups = list(dict.fromkeys(point.group for point in found))
+    need(groups, "verdicts")
     with drawing():
-        figure = canvas(10, 3.1 * len(policies) + 0.3)
-        grid = figure.subplots(len(policies), 2, squeeze=False, width_ratios=(3, 2))
-        for (left, right), policy in zip(grid, policies, strict=True):
-            _people(left, [point for point in found if point.policy == policy])
-            _step(right, [step for step in binned if step.policy == policy])
+        figure = canvas(10, 3.1 * len(groups) + 0.7)
+        grid = figure.subplots(len(groups), 2, squeeze=False, sharex="col", width_ratios=(3, 2))
+        for (left, right), group in zip(grid, groups, strict=True):
+            _people(left, [point for point in found if point.group == group])
+            _step(right, [step for step in binned if step.group == group])
+            left.tick_params(labelbottom=True)
+            right.tick_params(labelbottom=True)
         grid[-1][0].set_xlabel("legitimacy (1 to 100)")
         grid[-1][1].set_xlabel("legitimacy less threshold (points)")
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper left", ncols=5)
+        figure.supxlabel(gate.RISK_DECIDES, fontsize=8)
+        legend_once(figure, 4)
     return figure
 
 
@@ -82,16 +88,16 @@ def _people(axes: Axes, found: Sequence[gate.Point]) -> None:
     lines = sorted({(point.threshold, point.agent) for point in found})
     rows = {person: row for row, person in enumerate(lines)}
     kinds: tuple[tuple[str, str, str, Callable[[float], bool]], ...] = (
-        ("complies", "o", "none", lambda share: share == 0),
-        ("both", "D", _OTHER, lambda share: 0 < share < 1),
-        ("violates", "s", _VIOLATES, lambda share: share == 1),
+        ("always complies", "o", "none", lambda share: share == 0),
+        ("sometimes complies, sometimes violates", "D", _OTHER, lambda share: 0 < share < 1),
+        ("always violates", "s", _VIOLATES, lambda share: share == 1),
     )
     for label, marker, face, holds in kinds:
         kept = [point for point in found if holds(point.share.mean)]
         axes.scatter(
             [point.legitimacy for point in kept],
             [rows[point.threshold, point.agent] for point in kept],
-            s=[12 + 6 * min(point.verdicts, 16) for point in kept],
+            s=[_area(point.verdicts) for point in kept],
             marker=marker,
             facecolor=face,
             edgecolor=_COMPLIES if face == "none" else face,
@@ -110,11 +116,17 @@ def _people(axes: Axes, found: Sequence[gate.Point]) -> None:
         color="black",
         label="leak: said violate below it",
     )
+    for verdicts, words in ((1, "1 verdict"), (_MANY, f"{_MANY} verdicts or more")):
+        axes.scatter([], [], s=_area(verdicts), marker="o", color=GREY, label=words)
     axes.set_yticks(list(rows.values()), [f"{agent} {number}" for number, agent in lines])
     axes.set_xlim(0, 101)
     number = sum(point.verdicts for point in found)
-    axes.set_title(f"{found[0].policy}: {number} verdicts of {len(lines)} people")
+    axes.set_title(f"{found[0].group.name}: {number} verdicts of {len(lines)} people")
     axes.set_ylabel("person, threshold")
+
+
+def _area(verdicts: int) -> float:
+    return 12 + 6 * min(verdicts, _MANY)
 
 
 def _step(axes: Axes, found: Sequence[gate.Step]) -> None:
@@ -130,7 +142,7 @@ def _step(axes: Axes, found: Sequence[gate.Step]) -> None:
     axes.set_title(f"all people, bins of {gate.STEP} points, {seeds} seeds")
 
 
-def suppression_figure(source: Path | Run) -> Figure:
+def suppression_figure(source: Path | str | Run) -> Figure:
     """The violation rate against the distance to the nearest officer, with the control.
 
     Args:
@@ -153,6 +165,7 @@ def suppression_figure(source: Path | Run) -> Figure:
     need(shown, "scenario with both a fire and officers")
     seen = looks(run.policies())
     rows = -(-len(shown) // _ACROSS)
+    bands = [b for b in suppression.FINE if any(r.band == b and r.share for r in found)]
     with drawing():
         figure = canvas(11, 2.7 * rows + 0.4)
         grid = list(figure.subplots(rows, _ACROSS, squeeze=False, sharey=True).flat)
@@ -160,10 +173,10 @@ def suppression_figure(source: Path | Run) -> Figure:
             axes = grid[number]
             own = [r for r in found if (r.scenario, r.policy) == (scenario, policy)]
             beside = [r for r in found if r.policy == policy and r not in own]
-            _distances(axes, own, beside, seen[policy])
+            _distances(axes, own, beside, seen[policy], bands)
             ticks = sum(rate.ticks for rate in own if not rate.fine)
             axes.set_title(f"{scenario}, {policy}\n(n = {ticks} ticks)", fontsize=9)
-            lowest = number + _ACROSS >= len(shown)
+            lowest = (number // _ACROSS + 2) * _ACROSS > len(shown)
             axes.tick_params(axis="x", rotation=60, labelbottom=lowest)
         for axes in grid[len(shown) :]:
             axes.set_axis_off()
@@ -177,26 +190,30 @@ def _distances(
     found: Sequence[suppression.Rate],
     beside: Sequence[suppression.Rate],
     look: Look,
+    bands: Sequence[suppression.Band],
 ) -> None:
     """A line over the narrow bands, and what it is to be held against: no officers, and no fire."""
-    bands = suppression.FINE
-    axes.axvspan(-0.5, 1.5, color="0.86", zorder=0)
-    axes.axvspan(1.5, 4.5, color="0.94", zorder=0)
+    near, middle = (
+        sum(band.low < beyond.low for band in bands) - 0.5 for beyond in suppression.BANDS[1:]
+    )
+    axes.axvspan(-0.5, near, color="0.86", zorder=0)
+    axes.axvspan(near, middle, color="0.94", zorder=0)
     axes.axvline(len(bands) - 0.5, color=GREY, linewidth=0.8)
-    fine = [rate for rate in found if rate.fine]
+    fine = [rate for rate in found if rate.band in bands and rate.fine]
     bars(axes, [bands.index(rate.band) for rate in fine], [rate.share for rate in fine], look, "")
     kinds = (suppression.Kind.NO_OFFICERS, suppression.Kind.CONTROL)
     for place, kind in enumerate(kinds, len(bands)):
         whole = [r.share for r in beside if r.kind is kind and r.band is suppression.BANDS[-1]]
         bars(axes, [place] * len(whole[:1]), whole[:1], look, "")
-    labels = [f"{band.low}–{band.high}" for band in bands[:-1]]
-    labels += [f"≥ {bands[-1].low}", "no officers", "no fire"]
+    last = suppression.FINE[-1]
+    labels = [f"≥ {one.low}" if one == last else f"{one.low}–{one.high}" for one in bands]
+    labels += ["no officers", "no fire"]
     axes.set_xticks(range(len(labels)), labels)
     axes.set_xlim(-0.5, len(labels) - 0.5)
     axes.set_ylim(-0.04, 1.04)
 
 
-def recovery_figure(source: Path | Run) -> Figure:
+def recovery_figure(source: Path | str | Run) -> Figure:
     """Who goes on breaking traffic rules after leaving the fire behind, by both anchors.
 
     Args:
@@ -228,8 +245,7 @@ def recovery_figure(source: Path | Run) -> Figure:
             grid[0][column].set_title(scenario, fontsize=9)
             label = f"ticks since leaving\n{recovery.LEFT[anchor]} for good"
             grid[-1][column].set_xlabel(label)
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper left", ncols=3)
+        legend_once(figure, 3)
     return figure
 
 
@@ -247,14 +263,15 @@ def _recovery(axes: Axes, curve: recovery.Curve) -> None:
     nobody = [t for t, one in zip(ticks, broken, strict=True) if one is not None and one.mean == 0]
     axes.plot(nobody, [0] * len(nobody), "s", color=_VIOLATES, markersize=1.5)
     ends = [one for one in curve.moments if one.censored and one.unrecovered is not None]
-    axes.plot(
-        [one.tick for one in ends],
-        [one.unrecovered.mean for one in ends if one.unrecovered],
-        "|",
-        color="black",
-        markersize=12,
-        label="censored",
-    )
+    if ends:
+        axes.plot(
+            [one.tick for one in ends],
+            [one.unrecovered.mean for one in ends if one.unrecovered],
+            "|",
+            color="black",
+            markersize=12,
+            label="censored",
+        )
     axes.text(
         *(0.98, 0.94, f"n = {curve.people}, {curve.censored} censored"),
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1},

@@ -165,6 +165,20 @@ def legend_above(axes: Axes) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=2.6)
 
 
+def legend_once(figure: Figure, columns: int) -> None:
+    """One legend for all panels, with what is drawn in any of them.
+
+    Args:
+        figure: The figure.
+        columns: How many columns it has.
+    """
+    pairs = [axes.get_legend_handles_labels() for axes in figure.axes]
+    found = {
+        label: one for handles, labels in pairs for one, label in zip(handles, labels, strict=True)
+    }
+    figure.legend([*found.values()], [*found], loc="outside upper left", ncols=columns)
+
+
 def bars(
     axes: Axes,
     places: Sequence[float],
