@@ -97,8 +97,8 @@ def test_numbers_that_make_no_sense_are_refused(name: str, values: list[Any]) ->
             vanilla(**{name: value})
 
 
-def test_the_table_of_options_is_complete() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "models.md").read_text("utf-8")
+def test_the_table_of_options_is_complete(repository: Path) -> None:
+    page = (repository / "docs" / "models.md").read_text("utf-8")
     section = page.partition("## Vanilla's settings")[2].partition("\n## ")[0]
     told = {
         name: float(row[2])

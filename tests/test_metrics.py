@@ -327,8 +327,9 @@ def test_day_two_counts_commuters_in_the_pass_window() -> None:
     log = LogBuilder("CC EY")
     for agent, day, tick in (("CC", 2, 100), ("CC", 2, 99), ("CC", 1, 110), ("EY", 2, 110)):
         log.row(agent, tick, R1, R1, day=day)
-    log.row("CC", 150, R1, day=2)
-    assert counts(log, "day2_rate") == (1, 2)
+    for tick in (150, 200, 201):
+        log.row("CC", tick, R1, day=2)
+    assert counts(log, "day2_rate") == (1, 3), "from 100 to 200, both included"
 
 
 def test_what_a_policy_says_moves_no_metric_of_conduct(tmp_path: Path) -> None:

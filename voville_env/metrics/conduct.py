@@ -241,7 +241,7 @@ def day2_rate(episode: Episode, unit: Unit) -> MetricValue:
     """
     start, end = episode.header["pass_window"]
     rows = (r for r in episode.rows if r.agent in episode.commuters and r.day == 2)
-    return _rate((row for row in rows if start <= row.tick < end), unit)
+    return _rate((row for row in rows if start <= row.tick <= end), unit)
 
 
 def exposed_red_rows(episode: Episode, day: int) -> list[Row]:
