@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pave_policy.llm.answers import ANSWERS, Answer, ContextAnswer, CueAnswer
 from pave_policy.llm.prompts import OPERATIONS, load_templates
-from pave_policy.llm.reading import UnreadableError, read_actions, read_answer
+from pave_policy.llm.reading import PLACEHOLDERS, UnreadableError, read_actions, read_answer
 from pave_policy.llm.shapes import Shape, load_shapes, markdown_table
 from pave_policy.records import TimedAction
 from voville_env.errors import InvalidValueError, VovilleError
@@ -95,6 +95,10 @@ def near_answers(draw: st.DrawFn) -> tuple[str, str]:
     return operation, json.dumps(answer)
 
 
+def is_own_words(text: str) -> bool:
+    return not any(words in " ".join(text.lower().split()) for words in PLACEHOLDERS)
+
+
 @st.composite
 def scored(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """An operation that answers with a score and a reason, and a valid answer to it."""
@@ -102,7 +106,8 @@ def scored(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         st.sampled_from([("elicit_threshold", "threshold"), ("assess_risk", "risk")])
     )
     # Letters and quotes of all kinds; no characters that a scanner may take for its own.
-    reason = st.text(min_size=1, max_size=20).filter(str.strip)
+    # The words of a format line are refused as copied from the prompt, and have a test of their own.
+    reason = st.text(min_size=1, max_size=20).filter(str.strip).filter(is_own_words)
     return operation, {key: draw(st.integers(1, 100)), "reason": draw(reason)}
 
 
