@@ -106,7 +106,7 @@ def scored(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         st.sampled_from([("elicit_threshold", "threshold"), ("assess_risk", "risk")])
     )
     # Letters and quotes of all kinds; no characters that a scanner may take for its own.
-    # The words of a format line are refused as copied from the prompt, and have a test of their own.
+    # The words of a format line are refused as copied from the prompt; that has its own test.
     reason = st.text(min_size=1, max_size=20).filter(str.strip).filter(is_own_words)
     return operation, {key: draw(st.integers(1, 100)), "reason": draw(reason)}
 
