@@ -94,19 +94,21 @@ class TownSim:
             fresh[0][key] = kept[key]
         self.config[:] = fresh
 
-    def reset(self, seeds: NDArray[np.uint64]) -> None:
-        """Starts every environment.
+    def reset(self, seeds: NDArray[np.uint64], which: NDArray[np.bool_] | None = None) -> None:
+        """Starts every environment, or some of them; the others stay as they are.
 
         Args:
-            seeds: `(B,)` uint64.
+            seeds: `(B,)` uint64; of those that are started.
+            which: `(B,)` bool, who is started; all unless given.
         """
-        self.state[:] = np.zeros(1, layout.STATE)
-        self.state["seed"] = seeds
-        config = self.config[0]
-        for key in ("fire_tile", "fire_severity", "fire_from", "fire_until"):
-            self.state[key] = config[key]
-        for key in ("item_tile", "item_owner", "signal_red", "signal_green", "signal_start"):
-            self.state[key] = config[key]
+        chosen = np.ones(self.batch, np.bool_) if which is None else which
+        fresh = layout.zeros(layout.STATE, int(chosen.sum()))
+        fresh["seed"] = seeds[chosen]
+        config = self.config if len(self.config) == 1 else self.config[chosen]
+        for key in _STARTING:
+            fresh[key] = config[key]
+        fresh["over"] = self._kernels.DUE
+        self.state[chosen] = fresh
         self._run(self._kernels.RESET)
 
     def step(self) -> None:
@@ -117,7 +119,7 @@ class TownSim:
         if self._threads > 1:
             limit = getattr(numba.config, "NUMBA_NUM_THREADS")  # noqa: B009 - set at run time
             numba.set_num_threads(min(self._threads, limit))
-        self.config[0].mode = mode
+        self.config["mode"] = mode
         call(
             self._run_batch,
             self.town,
@@ -291,6 +293,11 @@ class TownSim:
 
 
 _LAST_TICK = 1_000_000_000
+_STARTING = (
+    *("fire_tile", "fire_severity", "fire_from", "fire_until", "item_tile", "item_owner"),
+    *("signal_red", "signal_green", "signal_start"),
+)
+"""What an environment's own state takes over from its configuration."""
 STATE_PARTS = (
     ("clock", 1, ("absolute tick", "absolute step", "over")),
     (

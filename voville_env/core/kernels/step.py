@@ -19,6 +19,8 @@ from voville_env.core.layout import EVENTS
 STEP = 0
 RESET = 1
 IDLE = 2
+DUE = 2
+"""In `state.over`: this environment is to be reset; 0 is running, 1 over."""
 
 
 @kernel
@@ -153,20 +155,26 @@ def idle_one(town, config, state, actions, obs, out, events):
 
 @small
 def run_one(town, config, state, actions, obs, out, events):
-    """Does to one environment what `config.mode` says."""
+    """Does to one environment what `config.mode` says; a reset is for those that are due."""
     if config.mode == STEP:
         step_one(town, config, state, actions, obs, out, events)
     elif config.mode == RESET:
-        reset_one(town, config, state, obs, out, events)
+        if state.over == DUE:
+            state.over = 0
+            reset_one(town, config, state, obs, out, events)
     else:
         idle_one(town, config, state, actions, obs, out, events)
 
 
 @kernel
 def run_batch(town, config, state, actions, obs, out, events):
-    """Steps, resets or idles every environment of a batch: the only entry point, compiled once."""
+    """Steps, resets or idles every environment of a batch: the only entry point, compiled once.
+
+    `config` holds one record for all, or one an environment where a scenario varies them.
+    """
+    varied = 1 if config.shape[0] > 1 else 0
     for b in range(state.shape[0]):
-        run_one(town[0], config[0], state[b], actions[b], obs[b], out[b], events[b])
+        run_one(town[0], config[b * varied], state[b], actions[b], obs[b], out[b], events[b])
 
 
 def parallel_run_batch():
@@ -177,7 +185,8 @@ def parallel_run_batch():
     """
 
     def run_batch_parallel(town, config, state, actions, obs, out, events):
+        varied = 1 if config.shape[0] > 1 else 0
         for b in numba.prange(state.shape[0]):
-            run_one(town[0], config[0], state[b], actions[b], obs[b], out[b], events[b])
+            run_one(town[0], config[b * varied], state[b], actions[b], obs[b], out[b], events[b])
 
     return kernel(run_batch_parallel, parallel=True)
