@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from voville_env.core.codes import RewardTerm
+from voville_env.core.codes import RewardTerm, Route
 from voville_env.errors import InvalidValueError
 from voville_env.events import FORMAT, Event, EventDecoder, finite
 from voville_env.parallel import VovilleEnv
@@ -136,6 +136,23 @@ def header(world: World, policy: Policy, name: str, seed: int, *, privileged: bo
     }
 
 
+def shortest_way(observations: Observations, event: Event) -> int | None:
+    """Steps of the shortest way to a new goal, all rules waived.
+
+    Args:
+        observations: What everybody saw when the goal was given.
+        event: The `goal_change` record.
+
+    Returns:
+        Steps; None where no way leads there, or for somebody who has left the town.
+    """
+    if event["agent"] not in observations:
+        return None
+    end = 1 if event["escaping"] else 0
+    steps = int(observations[event["agent"]]["routes"][3 * end + Route.UNRESTRICTED, 0])
+    return None if steps < 0 else steps
+
+
 @dataclass(frozen=True)
 class Turn:
     """What a policy is to act on.
@@ -181,6 +198,7 @@ class EpisodePlayer:
             spec.clock.ticks_per_day,
         )
         self._digits: list[str] = []
+        self._seen: tuple[int, Observations] = (0, {})
         self._totals = np.zeros((len(env.possible_agents), 1 + len(RewardTerm)))
 
     def records(self) -> Iterator[Event]:
@@ -235,12 +253,13 @@ class EpisodePlayer:
         policy.reset(make_briefing(env.world, self.seed))
         yield first
         state = env.sim.state[0]
+        self._seen = (int(state.tick), observations)
         while env.agents:
             within = int(state.step) % self._steps_per_tick
             if within == 0:
                 if self._idles and self._settled():
                     observations, _ = env.advance_idle(self._last_tick)
-                    yield from self._decoder.decode(env.drain_events())
+                    yield from self._happened(observations)
                     continue
                 if self._privileged:
                     self._attach_labels(infos)
@@ -252,7 +271,7 @@ class EpisodePlayer:
                 self._attach_labels(infos)
             self._note()
             if within == self._steps_per_tick - 1 or not env.agents:
-                yield from self._close_tick(tick)
+                yield from self._close_tick(tick, observations)
         yield self._end(int(state.step))
 
     def _settled(self) -> bool:
@@ -272,7 +291,23 @@ class EpisodePlayer:
         self._totals[:, 0] += out["reward"]
         self._totals[:, 1:] += out["terms"]
 
-    def _close_tick(self, tick: int) -> Iterator[Event]:
+    def _happened(self, observations: Observations) -> list[Event]:
+        """The events since the last call; a goal comes with the shortest way to it.
+
+        Args:
+            observations: At the start of the tick that comes next.
+        """
+        events = self._decoder.decode(self.env.drain_events())
+        last, before = self._seen
+        for event in events:
+            if event["type"] == "goal_change":
+                now = (event["day"] - 1) * self._ticks_per_day + event["tick"]
+                seen = before if now == last else observations
+                event["steps"] = shortest_way(seen, event)
+        self._seen = (int(self.env.sim.state[0].tick), observations)
+        return events
+
+    def _close_tick(self, tick: int, observations: Observations) -> Iterator[Event]:
         when = {"day": tick // self._ticks_per_day + 1, "tick": tick % self._ticks_per_day}
         for record in getattr(self.policy, "records", list)():
             if record.get("type") not in POLICY_RECORDS:
@@ -285,7 +320,7 @@ class EpisodePlayer:
         self._digits.clear()
         if acted.strip("0"):
             yield {"type": "actions", **when, "a": acted}
-        events = self._decoder.decode(self.env.drain_events())
+        events = self._happened(observations)
         observe = getattr(self.policy, "observe", None)
         if observe is not None:
             told = [event for event in events if event["type"] in ("sanction", "rule_event")]

@@ -96,7 +96,7 @@ _FIELDS: Mapping[str, Mapping[str, Sort]] = {
         **{"zone": _TEXT, "dist_fire": _TILES, "dist_officer": _TILES, "officer_in_sight": _FLAG},
     },
     "signal": {**_WHEN, "intersection": _TEXT, "state": _lower(SignalState)},
-    "goal_change": {**_WHEN, "escaping": _FLAG},
+    "goal_change": {**_WHEN, "escaping": _FLAG, "steps": _TILES},
     "peer_broadcast": {
         **_WHEN,
         **{"rule": _name_of([rule.name for rule in Rule]), "rule_followed": _FLAG},

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from voville_env.metrics import calls, conduct, fallbacks, labels, recovery, spoken
+from voville_env.metrics import calls, conduct, fallbacks, labels, recovery, spoken, task
 from voville_env.metrics.episode import JAYWALK, Answer, Episode, load_episode
 from voville_env.metrics.values import EVERY, TREL, Kind, MetricValue, Unit
 
@@ -287,6 +287,7 @@ _OTHERS: tuple[Metric, ...] = (
     _rate(
         "reached_safety", "reached safety", "up", Scope.FIRE, recovery.reached_safety, Unit.AGENT
     ),
+    _rate("task_score", "task score", "up", Scope.ANY, task.task_score, Unit.EVENT),
     _mean("harm", "harm an attendee", "down", recovery.harm),
     _mean("departure_ticks", "departure, ticks", "down", recovery.departure),
     _mean("arrival_ticks", "arrival, ticks", "down", recovery.arrival),

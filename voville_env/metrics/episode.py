@@ -88,6 +88,19 @@ class Response(NamedTuple):
     ticks: int
 
 
+class Goal(NamedTuple):
+    """A goal that a person has from a tick on.
+
+    `steps` is the shortest way to it, all rules waived; None where there is none, or in old logs.
+    """
+
+    agent: int
+    day: int
+    tick: int
+    escaping: bool
+    steps: int | None
+
+
 class Arrival(NamedTuple):
     """A person's first tick at a goal."""
 
@@ -239,6 +252,7 @@ class Episode:
         orders: Instructions delivered.
         responses: Instructions judged.
         observers: For each person, the ticks at whose end they saw someone jaywalk.
+        goals: Goals given, in order for each person.
         arrivals: First ticks at goals.
         sanctions: Numbers of the people sanctioned, once each time.
         ticks: Ticks from the start of day 1 to the end of the episode.
@@ -260,6 +274,7 @@ class Episode:
     orders: tuple[Order, ...]
     responses: tuple[Response, ...]
     observers: tuple[tuple[When, ...], ...]
+    goals: tuple[Goal, ...]
     arrivals: tuple[Arrival, ...]
     sanctions: tuple[int, ...]
     ticks: int

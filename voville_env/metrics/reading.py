@@ -26,6 +26,7 @@ from voville_env.metrics.episode import (
     Episode,
     Fallback,
     Fire,
+    Goal,
     Importance,
     Operation,
     Order,
@@ -72,6 +73,7 @@ class LogReader:
         self._observers: list[list[When]] = [[] for _ in self._agents]
         self._orders: list[Order] = []
         self._responses: list[Response] = []
+        self._goals: list[Goal] = []
         self._arrivals: list[Arrival] = []
         self._sanctions: list[int] = []
         self._verdicts: list[Verdict] = []
@@ -156,6 +158,7 @@ class LogReader:
             orders=tuple(sorted(self._orders)),
             responses=tuple(self._responses),
             observers=tuple(tuple(series) for series in self._observers),
+            goals=tuple(sorted(self._goals, key=lambda goal: goal[:3])),
             arrivals=tuple(sorted(self._arrivals)),
             sanctions=tuple(self._sanctions),
             ticks=self._end["steps"] // self._header["clock"]["steps_per_tick"],
@@ -289,6 +292,7 @@ class LogReader:
     def _goal(self, record: Event) -> None:
         agent, day, tick = self._key(record)
         self._escapes[agent].append(((day, tick), record["escaping"]))
+        self._goals.append(Goal(agent, day, tick, record["escaping"], record.get("steps")))
 
     def _broadcast(self, record: Event) -> None:
         if record["rule_followed"] or not 1 << Rule[record["rule"]] & JAYWALK:
