@@ -21,6 +21,7 @@ from voville_env.parallel import VovilleEnv
 from voville_env.policy import Actions, Infos, Observations, Policy
 from voville_env.scenario import World
 from voville_env.scenario.briefing import make_briefing
+from voville_env.scenario.variation import vary
 
 POLICY_RECORDS = (
     "assessment",
@@ -94,7 +95,7 @@ def header(world: World, policy: Policy, name: str, seed: int, *, privileged: bo
     Returns:
         The record.
     """
-    spec = world.scenario
+    spec = vary(world, seed).scenario
     return {
         "type": "run_start",
         "format": FORMAT,

@@ -14,6 +14,7 @@ from voville_env.core.compile import announce, call
 from voville_env.errors import CapacityError, InvalidValueError
 from voville_env.scenario.compile import Window, compile_config
 from voville_env.scenario.load import World
+from voville_env.scenario.variation import Varier
 from voville_env.town.tables import build_tables
 
 
@@ -28,6 +29,7 @@ class TownSim:
         observations: `(B, N)` records of dtype `layout.OBSERVATION`; the core overwrites them.
         outcomes: `(B, N)` records of dtype `layout.OUTCOME`: rewards, terms and end flags.
         state: `(B,)` records of dtype `layout.STATE`.
+        config: Records of dtype `layout.CONFIG`: one for all, or `B` where the scenario varies.
     """
 
     def __init__(
@@ -76,6 +78,9 @@ class TownSim:
             world, window=window, terminal_goal=terminal_goal
         )
         self.config[0].days = limit if days is None else days
+        self._varier = Varier(world) if world.scenario.variation.kind == "wide" else None
+        if self._varier is not None:
+            self.config = np.repeat(self.config, batch)
         self.state: layout.Records = layout.zeros(layout.STATE, batch)
         self.observations: layout.Records = layout.zeros(layout.OBSERVATION, batch, self.n_agents)
         self.outcomes: layout.Records = layout.zeros(layout.OUTCOME, batch, self.n_agents)
@@ -88,20 +93,23 @@ class TownSim:
         Args:
             window: `(day, start, end)`, or None for the whole run.
         """
-        kept = self.config[0]
-        fresh = compile_config(self.world, window=window, terminal_goal=bool(kept.terminal_goal))
-        for key in ("with_events", "with_observation", "with_oracle", "days"):
-            fresh[0][key] = kept[key]
-        self.config[:] = fresh
+        fresh = compile_config(self.world, window=window)
+        for key in ("window_day", "window_start", "window_end"):
+            self.config[key] = fresh[key]
 
     def reset(self, seeds: NDArray[np.uint64], which: NDArray[np.bool_] | None = None) -> None:
         """Starts every environment, or some of them; the others stay as they are.
+
+        What the scenario varies widely is drawn from each seed.
 
         Args:
             seeds: `(B,)` uint64; of those that are started.
             which: `(B,)` bool, who is started; all unless given.
         """
         chosen = np.ones(self.batch, np.bool_) if which is None else which
+        if self._varier is not None:
+            for key, values in self._varier.fields(seeds[chosen]).items():
+                self.config[key][chosen] = values
         fresh = layout.zeros(layout.STATE, int(chosen.sum()))
         fresh["seed"] = seeds[chosen]
         config = self.config if len(self.config) == 1 else self.config[chosen]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from voville_env.policy import Briefing, PersonaCard, PersonalRule
 from voville_env.scenario.load import World
+from voville_env.scenario.variation import vary
 
 
 def make_briefing(world: World, seed: int) -> Briefing:
@@ -16,6 +17,7 @@ def make_briefing(world: World, seed: int) -> Briefing:
     Returns:
         The briefing.
     """
+    world = vary(world, seed)
     rules = tuple(
         PersonalRule(rule=name, content=name.replace("_", " ").lower(), **entry)
         for name, entry in world.rules.items()

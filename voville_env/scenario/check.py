@@ -9,6 +9,7 @@ from voville_env.core.codes import IMPASSABLE, WIDTH, Route, Terrain, Verb
 from voville_env.core.rules import movement_table
 from voville_env.errors import ScenarioError, invalid
 from voville_env.navigation import Navigator
+from voville_env.scenario.check_variation import check_variation
 from voville_env.scenario.schema import Confederate, Position
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def check_world(world: World) -> None:
     _check_references(world)
     _check_times(world)
     _check_characters(world)
+    check_variation(world)
     _check_reachable(world)
 
 
@@ -184,6 +186,8 @@ def _check_reachable(world: World) -> None:
     navigator = Navigator(world.town, world.agent_ids, spec.clock.steps_per_tick)
     for index, plan in enumerate(spec.agents):
         wanted = [plan.start, plan.home, *(errand.goal for errand in plan.schedule)]
+        for group in spec.variation.seats:
+            wanted += group if set(group) & set(wanted) else []
         stops = dict.fromkeys([*wanted, spec.safe_zone, spec.refuge])
         for goal in stops:
             box = world.town.place(goal).box

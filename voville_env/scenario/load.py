@@ -54,9 +54,10 @@ class World:
             Sixteen hex digits.
         """
         people = [persona.model_dump() for persona in self.personas]
-        text = json.dumps(
-            [self.scenario.model_dump(mode="json"), people, self.rules], sort_keys=True
-        )
+        spec = self.scenario.model_dump(mode="json")
+        if self.scenario.variation.kind == "paper":  # then its ranges decide nothing
+            del spec["variation"]
+        text = json.dumps([spec, people, self.rules], sort_keys=True)
         return hashlib.sha256((text + self.town.digest()).encode()).hexdigest()[:16]
 
 

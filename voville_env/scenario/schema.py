@@ -19,6 +19,7 @@ Day = Annotated[int, Field(ge=1)]
 Tick = Annotated[int, Field(ge=0)]
 Tile = Annotated[int, Field(ge=0, le=63)]
 Position = tuple[Tile, Tile]
+Shift = Annotated[int, Field(ge=-1000, le=1000)]
 Coordinate = Field(ge=0, le=63)
 
 
@@ -196,6 +197,38 @@ class Jitter(Part):
     confederate_ticks: int = Field(default=2, ge=0, le=10)
 
 
+class Variation(Part):
+    """What the seed varies: with `paper` the `jitter` alone, with `wide` all that stands here.
+
+    A range is `[lowest, highest]`, in ticks. Everything happens a common `shift_ticks` later; each
+    person's day differs from that by `errand_ticks`, each crossing of the confederates by
+    `crossing_ticks`, and walk begins at the focal intersection `focal_ticks` and at any other
+    `signal_ticks` later. Fires take different tiles of `fire_tiles`; the places of a list of
+    `seats` are dealt anew among those who use them; an officer has one of the `posts`. Whoever is
+    late for the first errand of a day is on time in `late_percent` of the days, and the other way
+    round. `focus` stands in for the scenario's own.
+    """
+
+    kind: Literal["paper", "wide"] = "paper"
+    focus: tuple[Day, Tick, Tick] | None = None
+    shift_ticks: tuple[Shift, Shift] = (0, 0)
+    errand_ticks: tuple[Shift, Shift] = (0, 0)
+    crossing_ticks: tuple[Shift, Shift] = (0, 0)
+    focal_ticks: tuple[Shift, Shift] = (0, 0)
+    signal_ticks: tuple[Shift, Shift] = (0, 0)
+    late_percent: int = Field(default=0, ge=0, le=100)
+    fire_tiles: list[Position] = Field(default_factory=list)
+    seats: list[list[str]] = Field(default_factory=list)
+    posts: dict[str, list[Position]] = Field(default_factory=dict)
+
+    @field_validator("shift_ticks", "errand_ticks", "crossing_ticks", "focal_ticks", "signal_ticks")
+    @classmethod
+    def _ranges(cls, given: tuple[int, int]) -> tuple[int, int]:
+        if given[0] > given[1]:
+            raise ValueError("allowed: [lowest, highest]")
+        return given
+
+
 class Oracle(Part):
     """Thresholds of the environment's own label of a violation (design section 6)."""
 
@@ -240,6 +273,7 @@ class Scenario(Part):
     perception: Perception = Perception()
     authority: Authority = Authority()
     jitter: Jitter = Jitter()
+    variation: Variation = Variation()
     oracle: Oracle = Oracle()
     rewards: Rewards = Rewards()
     confederate_pace: int = Field(default=2, ge=1, le=8)
@@ -253,6 +287,12 @@ class Scenario(Part):
     @classmethod
     def _first(cls, listed: list[Confederate], info: ValidationInfo) -> list[Confederate]:
         return listed[: info.data.get("confederate_count")]
+
+    @model_validator(mode="after")
+    def _focus_of_variation(self) -> Scenario:
+        if self.variation.kind == "wide" and self.variation.focus is not None:
+            object.__setattr__(self, "focus", self.variation.focus)
+        return self
 
     @property
     def ticks(self) -> int:

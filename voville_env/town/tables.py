@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -44,11 +45,26 @@ def build_tables(town: Town, agents: Sequence[str] = (), lookahead: int = 4) -> 
     Raises:
         CapacityError: If the town has more places, intersections or buildings than the core holds.
     """
-    return _build(town, tuple(agents), lookahead)
+    return _build(_Plan(_plan_digest(town), town), tuple(agents), lookahead)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What decides the tables of a town: all but the cycles of its signals."""
+
+    digest: str
+    town: Town = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _plan_digest(town: Town) -> str:
+    still = [replace(item, red=0, green=0, green_start=0) for item in town.intersections]
+    return replace(town, intersections=tuple(still)).digest()
 
 
 @lru_cache(maxsize=8)
-def _build(town: Town, agents: tuple[str, ...], lookahead: int) -> layout.Records:
+def _build(plan: _Plan, agents: tuple[str, ...], lookahead: int) -> layout.Records:
+    town = plan.town
     _check_capacity(town)
     table = layout.zeros(layout.TOWN, 1)
     record = table[0]
