@@ -19,6 +19,8 @@ from voville_env.variant import Scalar, Variant, read_variant
 GROUP = "voville.policies"
 BACKBONES = "voville.backbones"
 COMMANDS = "voville.commands"
+PATH = "path"
+"""What a policy takes that plays a file, such as trained weights."""
 _FACTS = ("briefing", "idle_when_settled", "privileged")
 """What `BasePolicy` keeps of a policy: facts about it, for its author alone to set."""
 _NO_SETTINGS = ("backbone", "name", "options")
@@ -313,8 +315,9 @@ def load_policy(name: str, **settings: Any) -> Policy:
     """Makes a policy.
 
     Args:
-        name: An installed name, or `module:factory`, where the module may be a file in the working
-            directory; either may carry settings, as in `pave@threshold=50`, which come first.
+        name: An installed name; `name:PATH`, as in `ppo:runs/weights.npz`, for an installed policy
+            that takes a `path`; or `module:factory`, where the module may be a file in the working
+            directory. Each may carry settings, as in `pave@threshold=50`, which come first.
         **settings: Passed to the factory.
 
     Returns:
@@ -354,6 +357,10 @@ def _factory(name: str) -> Callable[..., Policy]:
         found: Callable[..., Policy] = points[name].load()
         return found
     module_name, _, attribute = name.partition(":")
+    if module_name in (points := installed()):
+        of_file = _with_path(points[module_name].load(), attribute)
+        if of_file is not None:
+            return of_file
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -367,3 +374,22 @@ def _factory(name: str) -> Callable[..., Policy]:
         raise invalid(f"factory in module {module_name!r}", attribute, options)
     made: Callable[..., Policy] = getattr(module, attribute)
     return made
+
+
+def _with_path(factory: Callable[..., Policy], path: str) -> Callable[..., Policy] | None:
+    """An installed factory bound to a file; None if it takes no `path`."""
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):
+        return None
+    if PATH not in signature.parameters:
+        return None
+    if not path:
+        raise InvalidValueError("the path after the policy's name is empty; allowed: name:PATH")
+
+    def make(**settings: Any) -> Policy:
+        return factory(**{PATH: path}, **settings)
+
+    others = [item for key, item in signature.parameters.items() if key != PATH]
+    make.__dict__["__signature__"] = signature.replace(parameters=others)
+    return make

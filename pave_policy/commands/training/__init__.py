@@ -1,0 +1,1 @@
+"""Training of reinforcement-learning comparators; needs the extra `rl`."""

@@ -1,0 +1,1 @@
+"""Policies trained by reinforcement learning, played with NumPy alone."""

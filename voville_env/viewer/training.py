@@ -1,0 +1,181 @@
+"""Figures of trained agents, from CSV files: learning curves and the penalty study."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from voville_env.benchmarks.statistics import Summary, summarise
+from voville_env.errors import InvalidValueError
+from voville_env.viewer.style import (
+    OKABE_ITO,
+    canvas,
+    drawing,
+    image,
+    legend_above,
+    need,
+    rate_axis,
+    reach,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Row = Mapping[str, float | None]
+SANCTION = "sanction"
+
+
+def read_rows(path: Path | str, columns: Sequence[str]) -> list[dict[str, float | None]]:
+    """Reads a table of numbers.
+
+    Args:
+        path: A CSV file with a header.
+        columns: Columns that it must have.
+
+    Returns:
+        Its rows; None where a cell is empty.
+
+    Raises:
+        InvalidValueError: If there is no such file, or it is no such table.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in columns if name not in (reader.fieldnames or ())]
+            if missing:
+                raise ValueError(f"it has no column {missing[0]!r}")
+            return [
+                {key: float(text) if text else None for key, text in row.items()} for row in reader
+            ]
+    except (OSError, ValueError, TypeError, csv.Error) as error:
+        raise InvalidValueError(f"{str(path)!r} is no table of a training: {error}") from error
+
+
+def save_figure(figure: Figure, stem: Path) -> None:
+    """Writes a figure as PNG and as SVG.
+
+    Args:
+        figure: The figure.
+        stem: The path without its ending.
+    """
+    for kind in ("png", "svg"):
+        stem.with_name(f"{stem.name}.{kind}").write_bytes(image(figure, kind))
+
+
+def penalty_figure(path: Path | str) -> Figure:
+    """The penalty study: task score against unwarranted violations, and what sanctions reach.
+
+    Args:
+        path: The table of `voville train penalty-sweep`.
+
+    Returns:
+        The figure; intervals are over held-out seeds, of one training a weight.
+
+    Raises:
+        InvalidValueError: If the table is none, or empty.
+        MissingExtraError: If matplotlib is not installed.
+    """
+    rows = read_rows(path, (SANCTION, "task_score", "unwarranted", "vr_near", "vr_far"))
+    need(rows, "trainings")
+    weights = sorted({row[SANCTION] or 0.0 for row in rows}, reverse=True)
+    with drawing():
+        figure = canvas(10, 4.2)
+        left, right = figure.subplots(1, 2)
+        _trade(left, rows, weights)
+        _reach(right, rows, weights)
+    return figure
+
+
+def _trade(axes: Axes, rows: Sequence[Row], weights: Sequence[float]) -> None:
+    """One mark a weight: how far people get, against what they break on the way."""
+    for number, weight in enumerate(weights):
+        x = _mean(rows, weight, "unwarranted")
+        y = _mean(rows, weight, "task_score", limits=(0.0, 1.0))
+        if x is None or y is None:
+            continue
+        across, up = reach(x), reach(y)
+        axes.errorbar(
+            [x.mean],
+            [y.mean],
+            xerr=[[across[0]], [across[1]]],
+            yerr=[[up[0]], [up[1]]],
+            marker="osD^vPX*"[number % 8],
+            color=OKABE_ITO[number % len(OKABE_ITO)],
+            linestyle="none",
+            capsize=2,
+            label=f"{weight:g}",
+        )
+    axes.set_xlabel("unwarranted violations of traffic rules (ticks an episode)")
+    rate_axis(axes, "task score")
+    axes.set_xlim(left=0)
+    axes.legend(title="weight of a sanction", loc="best")
+
+
+def _reach(axes: Axes, rows: Sequence[Row], weights: Sequence[float]) -> None:
+    """Violation rates near and far from officers, by the weight of a sanction."""
+    places: dict[str, Any] = {
+        "vr_near": ("within 3 tiles of an officer, where sanctions fall", "o", "-"),
+        "vr_far": ("beyond 12 tiles, or none", "s", "--"),
+    }
+    for number, (key, (label, marker, line)) in enumerate(places.items()):
+        found = [(k, _mean(rows, w, key, limits=(0.0, 1.0))) for k, w in enumerate(weights)]
+        kept = [(k, one) for k, one in found if one is not None]
+        axes.errorbar(
+            [k for k, _ in kept],
+            [one.mean for _, one in kept],
+            yerr=list(zip(*(reach(one) for _, one in kept), strict=True)) if kept else None,
+            marker=marker,
+            linestyle=line,
+            color=OKABE_ITO[number],
+            capsize=2,
+            label=label,
+        )
+    axes.set_xticks(range(len(weights)), [f"{weight:g}" for weight in weights])
+    axes.set_xlabel("weight of a sanction")
+    rate_axis(axes, "violation rate of who flees, traffic rules")
+    legend_above(axes)
+
+
+def _mean(
+    rows: Sequence[Row], weight: float, key: str, limits: tuple[float, float] | None = None
+) -> Summary | None:
+    found = [row[key] for row in rows if (row[SANCTION] or 0.0) == weight]
+    return summarise([value for value in found if value is not None], limits=limits)
+
+
+def curves_figure(paths: Mapping[str, Path | str]) -> Figure:
+    """Learning curves: goals reached and return of an episode, by steps.
+
+    Args:
+        paths: `curve.csv` of each training, by its name in the legend.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InvalidValueError: If a table is none, or there are none.
+        MissingExtraError: If matplotlib is not installed.
+    """
+    need(list(paths), "learning curves")
+    with drawing():
+        figure = canvas(10, 3.6)
+        left, right = figure.subplots(1, 2)
+        for number, (name, path) in enumerate(paths.items()):
+            rows = read_rows(path, ("steps", "return", "success"))
+            for axes, key in ((left, "success"), (right, "return")):
+                kept = [row for row in rows if row[key] is not None]
+                axes.plot(
+                    [(row["steps"] or 0) / 1e6 for row in kept],
+                    [row[key] or 0 for row in kept],
+                    color=OKABE_ITO[number % len(OKABE_ITO)],
+                    linestyle=("-", "--", "-.", ":")[number % 4],
+                    label=name,
+                )
+                axes.set_xlabel("steps of single agents (millions)")
+        rate_axis(left, "goals reached ÷ given, in training")
+        right.set_ylabel("return of a person's episode")
+        left.legend(loc="best")
+    return figure
