@@ -476,7 +476,7 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         kept = dict(kept)
         arrays = kept.pop("_sim")
         self.__dict__.update(kept)
-        self.world = _with_loaded_map(self.world)
+        self.world = with_loaded_map(self.world)
         self._sim = TownSim(self.world)
         for name, array in arrays.items():
             getattr(self._sim, name)[...] = array
@@ -499,8 +499,15 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         return twin
 
 
-def _with_loaded_map(world: World) -> World:
-    """Takes the town from the map that this process has loaded, where it is the same one."""
+def with_loaded_map(world: World) -> World:
+    """Takes the town from the map that this process has loaded, where it is the same one.
+
+    Args:
+        world: A scenario with its town, such as one from a pickle.
+
+    Returns:
+        The same, with a town that is shared within the process.
+    """
     try:
         town = load_map(world.scenario.map)
     except VovilleError:
