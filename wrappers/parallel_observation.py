@@ -107,10 +107,22 @@ class ParallelObservation(BaseParallelWrapper[str, Any, Any]):
             action: What the agent just did; None after a reset or a stretch of waiting.
         """
 
-    def inform(self, native: Native, info: dict[str, Any]) -> dict[str, Any]:
+    def act(self, actions: Any) -> Any:
+        """The wrapped environment's actions for those that were given; nothing may change yet.
+
+        Args:
+            actions: One an agent.
+
+        Returns:
+            One an agent.
+        """
+        return actions
+
+    def inform(self, agent: str, native: Native, info: dict[str, Any]) -> dict[str, Any]:
         """The info that goes with an observation.
 
         Args:
+            agent: Agent id.
             native: The town's observation.
             info: The town's info.
 
@@ -144,7 +156,7 @@ class ParallelObservation(BaseParallelWrapper[str, Any, Any]):
         Returns:
             Observations, rewards, terminations, truncations and infos of those who acted.
         """
-        native, rewards, terminations, truncations, infos = self.env.step(actions)
+        native, rewards, terminations, truncations, infos = self.env.step(self.act(actions))
         told = self._told(native, actions)
         return told, rewards, terminations, truncations, self._informed(native, infos)
 
@@ -184,4 +196,4 @@ class ParallelObservation(BaseParallelWrapper[str, Any, Any]):
     def _informed(
         self, native: dict[str, Native], infos: dict[str, dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
-        return {agent: self.inform(native[agent], info) for agent, info in infos.items()}
+        return {agent: self.inform(agent, native[agent], info) for agent, info in infos.items()}

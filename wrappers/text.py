@@ -190,10 +190,11 @@ class TextObservation(ParallelObservation):
         """
         return _shown(self._stories[agent].told(), native, self._mask)
 
-    def inform(self, native: Native, info: dict[str, Any]) -> dict[str, Any]:
+    def inform(self, agent: str, native: Native, info: dict[str, Any]) -> dict[str, Any]:
         """Adds the mask, unless it is part of the observation.
 
         Args:
+            agent: Agent id.
             native: The town's observation.
             info: The town's info.
 
