@@ -24,6 +24,8 @@ from voville_env.variant import typed
 MANIFEST = "manifest.json"
 CALLS = "calls.sqlite"
 """The store of model calls."""
+UNKNOWN_SUITE = "unknown suite"
+"""The suite of a run that was made before runs named theirs."""
 
 
 class _Manifest(BaseModel):
@@ -86,6 +88,9 @@ def checked_manifest(
     content = {
         "suite": suite.described(),
         "suite_hash": suite.digest(),
+        "suite_id": suite.suite_id(),
+        "suite_ids": suite.suite_ids(),
+        "seed_set": suite.seed_set(),
         "scenario_hashes": {name: load_world(name).digest() for name in suite.scenarios},
         "policy_hashes": {
             name: policy_hash(make_policy(suite, name, backbone)) for name in suite.policies
@@ -228,6 +233,37 @@ def only_run(folder: Path) -> Iterator[None]:
         yield
 
 
+def suite_id_of(folder: Path) -> str:
+    """The suite that a run is of: it may be compared with others of the same one alone.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        The id, `unknown suite` for a run that names none.
+    """
+    return str(read_manifest(folder).get("suite_id", UNKNOWN_SUITE))
+
+
+def seed_notes(folder: Path) -> tuple[str, ...]:
+    """What is to be said of a run's seeds before its numbers are read.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        One sentence where they are not those kept for evaluation, and none otherwise.
+    """
+    told = {
+        "train": "training seeds: this run plays seeds that its suite keeps for training; it is "
+        "no evaluation of a policy that was trained on them",
+        "other": "other seeds: this run plays seeds that its suite keeps neither for training nor "
+        "for evaluation",
+    }
+    note = told.get(read_manifest(folder).get("seed_set", "evaluation"))
+    return () if note is None else (note,)
+
+
 def run_facts(folder: Path) -> tuple[str, ...]:
     """What somebody who cites a run has to state with its numbers.
 
@@ -241,6 +277,7 @@ def run_facts(folder: Path) -> tuple[str, ...]:
     suite, versions = manifest["suite"], manifest["versions"]
     days = "all days" if suite["days"] is None else f"days 1 to {suite['days']} alone"
     facts = [
+        f"Suite: {suite_id_of(folder)}",
         "Versions: " + ", ".join(f"{name} {number}" for name, number in versions.items()),
         f"Seeds: {', '.join(map(str, suite['seeds']))}; {days}",
         "Scenarios: " + ", ".join(f"{k} {v}" for k, v in manifest["scenario_hashes"].items()),

@@ -12,7 +12,13 @@ from typing import Any
 from rich.table import Table as RichTable
 
 from voville_env.benchmarks.aggregate import Cell, Data
-from voville_env.benchmarks.folder import MANIFEST, planned_suite, read_manifest
+from voville_env.benchmarks.folder import (
+    MANIFEST,
+    UNKNOWN_SUITE,
+    planned_suite,
+    read_manifest,
+    suite_id_of,
+)
 from voville_env.benchmarks.html import page
 from voville_env.benchmarks.layout import Table
 from voville_env.benchmarks.replay import outcome_of
@@ -104,7 +110,7 @@ class MergedReport:
         named = list(zip(self._labels(), self.parts, made, strict=True))
         complete = all(item["status"] == "complete" for item in made)
         return {
-            **{key: made[0][key] for key in ("format", "unit_of_replication", "paper")},
+            **{key: made[0][key] for key in ("format", "suite_id", "unit_of_replication", "paper")},
             "status": "complete" if complete else "incomplete",
             "surrogate": next((item["surrogate"] for item in made if item["surrogate"]), None),
             "models": list(dict.fromkeys(name for item in made for name in item["models"])),
@@ -234,6 +240,7 @@ def report_runs(runs: Sequence[Path], out: Path) -> tuple[dict[str, Any], Merged
 
 def _check_comparable(first: Path, other: Path) -> None:
     """Refuses runs that were not planned and played alike, and says what differs."""
+    _check_suites(first, other)
     here, there = read_manifest(first), read_manifest(other)
     mine, theirs = planned_suite(first).described(), planned_suite(other).described()
     same: dict[str, tuple[Any, Any]] = {name: (mine[name], theirs[name]) for name in _SAME_PLAN}
@@ -250,6 +257,18 @@ def _check_comparable(first: Path, other: Path) -> None:
                 f"{first} and {other} cannot be reported together: {name}: "
                 f"the first has {_said(before)}, the second {_said(now)}"
             )
+
+
+def _check_suites(first: Path, other: Path) -> None:
+    """Refuses runs of different suites, and runs of a known one with those that name none."""
+    mine, theirs = suite_id_of(first), suite_id_of(other)
+    if mine == theirs:
+        return
+    hint = "; play the older run again to compare it" if UNKNOWN_SUITE in (mine, theirs) else ""
+    raise InvalidValueError(
+        f"{first} and {other} cannot be reported together: the first is of {mine}, the second of "
+        f"{theirs}, and results are comparable within one suite alone{hint}"
+    )
 
 
 def _said(value: Any) -> str:

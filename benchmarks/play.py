@@ -21,6 +21,7 @@ from voville_env.parallel import VovilleEnv
 from voville_env.policy import Actions, Infos, Observations, Policy
 from voville_env.scenario import World
 from voville_env.scenario.briefing import make_briefing
+from voville_env.scenario.suites import suite_of
 from voville_env.scenario.variation import vary
 
 POLICY_RECORDS = (
@@ -103,6 +104,7 @@ def header(world: World, policy: Policy, name: str, seed: int, *, privileged: bo
         "policy": name,
         "privileged": privileged,
         "seed": seed,
+        "suite": suite_of(world).id,
         "scenario_hash": world.digest(),
         "policy_hash": policy_hash(policy),
         "policy_settings": policy_settings(policy),

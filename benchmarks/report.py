@@ -107,6 +107,8 @@ class Report:
         baselines: Scenarios against their controls.
         facts: What was run, for whoever cites it.
         sweep: What was varied, if that was the purpose.
+        suite_id: The suite that the run is of.
+        notes: What else to know before reading the numbers.
     """
 
     cells: tuple[Cell, ...]
@@ -115,6 +117,8 @@ class Report:
     baselines: tuple[Comparison, ...]
     facts: tuple[str, ...] = ()
     sweep: Sweep | None = None
+    suite_id: str = "unknown suite"
+    notes: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """Episodes planned, scored, failed and not run.
@@ -137,6 +141,7 @@ class Report:
         complete = counts["planned"] == counts["scored"] > 0
         return {
             "format": FORMAT,
+            "suite_id": self.suite_id,
             "status": "complete" if complete else "incomplete",
             "surrogate": SURROGATE if shows_surrogate(self.cells) else None,
             "models": models(self.cells),
@@ -226,7 +231,7 @@ class Report:
             One sentence each.
         """
         counts = self.counts()
-        found = []
+        found = list(self.notes)
         if counts["scored"] == 0:
             found.append(
                 f"nothing was scored: {counts['planned']} episodes planned, {counts['failed']} "

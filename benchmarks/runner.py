@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,8 @@ from voville_env.benchmarks.folder import (
     only_run,
     run_facts,
     scenario_titles,
+    seed_notes,
+    suite_id_of,
     write_text,
 )
 from voville_env.benchmarks.report import Report, build_report
@@ -195,7 +197,8 @@ def report_of(suite: Suite, folder: Path, outcome: Outcome) -> Report:
     for item in failed:
         item["scenario"] = titles.get(item["scenario"], item["scenario"])
     expected = [{**key.as_dict(), "scenario": titles[key.scenario]} for key in planned]
-    return build_report(scored, expected, failed, run_facts(folder), suite.sweep)
+    made = build_report(scored, expected, failed, run_facts(folder), suite.sweep)
+    return replace(made, suite_id=suite_id_of(folder), notes=seed_notes(folder))
 
 
 def write_report(suite: Suite, folder: Path, outcome: Outcome) -> tuple[dict[str, Any], Report]:

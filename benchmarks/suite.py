@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from voville_env.errors import InvalidValueError, invalid
@@ -20,6 +20,7 @@ from voville_env.policy import (
 )
 from voville_env.scenario import load_world
 from voville_env.scenario.load import scenario_variant
+from voville_env.scenario.suites import joint_id, suite_of
 from voville_env.variant import Scalar, Variant
 
 SCENARIOS = ("fire_escape", "fire_escape_officers", "jaywalk")
@@ -32,6 +33,8 @@ POLICIES = (*CONDITIONS, "lawful", "direct", "random", "oracle")
 SEEDS = 5
 MAX_SEEDS = 100_000
 BACKBONE = "backbone"
+VARIATIONS = ("paper", "wide")
+SEED_SETS = ("evaluation", "train")
 _STEM = 80
 """Characters of a name that a file name repeats."""
 
@@ -161,6 +164,34 @@ class Suite:
         """
         return {key: value for key, value in asdict(self).items() if key != "sweep"}
 
+    def suite_ids(self) -> dict[str, str]:
+        """Which suite each scenario belongs to: results are comparable within one alone.
+
+        Returns:
+            Suite ids by scenario.
+        """
+        return {name: suite_of(load_world(name)).id for name in self.scenarios}
+
+    def suite_id(self) -> str:
+        """The suite of all that is played.
+
+        Returns:
+            The id, one of a mixture where the scenarios are of several.
+        """
+        return joint_id(list(self.suite_ids().values()))
+
+    def seed_set(self) -> str:
+        """What the suites keep the seeds for.
+
+        Returns:
+            `evaluation`; `train` if one of them is for training; `other` if one is for neither.
+        """
+        kept = [suite_of(load_world(name)) for name in self.scenarios]
+        if any(seed in item.train for item in kept for seed in self.seeds):
+            return "train"
+        inside = all(seed in item.evaluation for item in kept for seed in self.seeds)
+        return "evaluation" if inside else "other"
+
     def digest(self) -> str:
         """Hash of the plan.
 
@@ -186,7 +217,7 @@ def plan(
     Args:
         scenarios: Scenario names or paths; the paper's three unless given.
         policies: Policy names; the built-in ones unless given.
-        seeds: How many seeds, counted from 0; five unless given.
+        seeds: How many of those kept for evaluation, from the first on; five unless given.
         days: Days to play; all unless given.
         quick: Whether to play only the focus windows, with one seed.
         backbone: An installed backbone; each policy's own default unless given.
@@ -215,10 +246,54 @@ def plan(
         played = {spec.name for spec in specs}
         chosen += [spec.control for spec in specs if spec.control and spec.control not in played]
     names = _named(policies or POLICIES)
-    numbers = tuple(range(1 if quick else seeds or SEEDS))
+    numbers = tuple(suite_of(load_world(chosen[0])).evaluation[: 1 if quick else seeds or SEEDS])
     given = dict(sorted((options or {}).items()))
     _check_options(names, given, backbone)
     return Suite(tuple(dict.fromkeys(chosen)), tuple(names), numbers, days, quick, backbone, given)
+
+
+def with_variation(scenarios: Iterable[str] | None, variation: str) -> list[str]:
+    """Names the scenarios with what the seed is to vary in them.
+
+    Args:
+        scenarios: Scenario names or paths; the paper's three unless given.
+        variation: `paper` or `wide`.
+
+    Returns:
+        The names; changed where a scenario does not say so itself.
+
+    Raises:
+        InvalidValueError: If there is no such variation.
+    """
+    if variation not in VARIATIONS:
+        raise invalid("variation", variation, VARIATIONS)
+    named = [scenario_variant(name) for name in scenarios or SCENARIOS]
+    return [
+        item.name
+        if load_world(item.name).scenario.variation.kind == variation
+        else item.varied("variation.kind", variation).name
+        for item in named
+    ]
+
+
+def with_seed_set(suite: Suite, seed_set: str) -> Suite:
+    """The same plan on as many seeds of a set.
+
+    Args:
+        suite: The plan.
+        seed_set: `evaluation`, or `train`, on which no evaluation is made.
+
+    Returns:
+        The plan on the first seeds of that set.
+
+    Raises:
+        InvalidValueError: If there is no such set.
+    """
+    if seed_set not in SEED_SETS:
+        raise invalid("seed_set", seed_set, SEED_SETS)
+    kept = suite_of(load_world(suite.scenarios[0]))
+    seeds = kept.train if seed_set == "train" else kept.evaluation
+    return replace(suite, seeds=tuple(seeds[: len(suite.seeds)]))
 
 
 def _named(policies: Iterable[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -23,7 +22,17 @@ Policies = Annotated[
         "for several."
     ),
 ]
-Seeds = Annotated[int | None, typer.Option(help="How many seeds, counted from 0; 5 unless given.")]
+Seeds = Annotated[
+    int | None, typer.Option(help="How many seeds, from the suite's first on; 5 unless given.")
+]
+Variation = Annotated[
+    str | None,
+    typer.Option(help="What the seed varies: paper or wide; as the scenario says unless given."),
+]
+SeedSet = Annotated[
+    str | None,
+    typer.Option(help="Seeds of the suite: evaluation, unless given; train is no evaluation."),
+]
 Days = Annotated[int | None, typer.Option(help="Days to play; all unless given.")]
 
 
@@ -34,6 +43,8 @@ def bench(
     policy: Policies = None,
     seeds: Seeds = None,
     days: Days = None,
+    variation: Variation = None,
+    seed_set: SeedSet = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A smoke run of the focus windows: no score.")
     ] = False,
@@ -43,11 +54,21 @@ def bench(
     Exit codes: 0 all episodes scored, 1 some failed, 2 wrong usage, 3 none scored, 4 stopped
     because the model endpoint cannot be used.
     """
-    from voville_env.benchmarks.suite import plan
+    from voville_env.benchmarks.suite import Suite, plan, with_seed_set, with_variation
 
-    asked = any(value is not None for value in (scenario, policy, seeds, days))
-    make_plan = partial(
-        plan, scenario, policy, seeds=seeds, days=days, quick=quick, options=run.options
-    )
-    anew = not run.resume or asked or quick or bool(run.options)
-    play(run, (lambda backbone: make_plan(backbone=backbone)) if anew else None, kind="bench")
+    def make_plan(backbone: str | None) -> Suite:
+        names = scenario if variation is None else with_variation(scenario, variation)
+        planned = plan(
+            names,
+            policy,
+            seeds=seeds,
+            days=days,
+            quick=quick,
+            backbone=backbone,
+            options=run.options,
+        )
+        return planned if seed_set is None else with_seed_set(planned, seed_set)
+
+    given = (scenario, policy, seeds, days, variation, seed_set)
+    asked = quick or bool(run.options) or any(value is not None for value in given)
+    play(run, make_plan if asked or not run.resume else None, kind="bench")
