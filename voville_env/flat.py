@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from voville_env.core import codes, coding, fields
 from voville_env.core.coding import Coding, Floats
-from voville_env.errors import InvalidValueError, invalid
+from voville_env.errors import InvalidValueError
 
 FLAT_VERSION = 1
 """Grows with every change of the layout; saved weights carry it."""
@@ -219,7 +219,7 @@ class _Step:
     low: int
     table: Floats
     place: slice
-    rows: int
+    shape: tuple[int, int]
     within: slice
 
 
@@ -249,7 +249,7 @@ def _plan() -> tuple[_Step, ...]:
                     part.coding.low,
                     part.coding.table,
                     slice(start, start + block.width),
-                    1 if block.rows is None else len(block.rows),
+                    (1 if block.rows is None else len(block.rows), block.stride),
                     slice(within, within + part.width),
                 )
             )
@@ -268,7 +268,7 @@ def flat_space() -> spaces.Box:
     high = np.zeros(FLAT_SIZE, np.float32)
     for step in _plan():
         for bound, edge in ((low, step.table.min(axis=0)), (high, step.table.max(axis=0))):
-            rows = bound[step.place].reshape(step.rows, -1)[:, step.within]
+            rows = bound[step.place].reshape(step.shape)[:, step.within]
             rows[:] = np.tile(edge, rows.shape[1] // len(edge))
     return spaces.Box(low, high, dtype=np.float32)
 
@@ -299,7 +299,7 @@ def flatten(
             numbers -= seen[step.field][step.minus]
         numbers -= step.low
         floats = step.table.take(numbers, axis=0, mode="clip")
-        rows = made[..., step.place].reshape(*leading, step.rows, -1)[..., step.within]
+        rows = made[..., step.place].reshape(*leading, *step.shape)[..., step.within]
         rows[...] = floats.reshape(rows.shape)
     return made
 
@@ -318,7 +318,9 @@ def _fields_of(observation: Mapping[str, NDArray[Any]] | NDArray[Any]) -> dict[s
     leading = None
     for field in _used():
         if field.name not in names:
-            raise invalid("an observation without field", field.name, names)
+            raise InvalidValueError(
+                f"the observation lacks field {field.name!r}; it has: {', '.join(names) or None}"
+            )
         array = np.asarray(observation[field.name])
         head = array.shape[: array.ndim - len(field.shape)]
         leading = head if leading is None else leading

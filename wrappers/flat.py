@@ -9,33 +9,41 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from voville_env.actions import N_ACTIONS
+from voville_env.errors import InvalidValueError
 from voville_env.flat import flat_space, flatten
 from voville_env.wrappers.parallel_observation import Native, ParallelObservation
 
 
-def masked_space() -> spaces.Dict:
+def masked_space(vector: str = "observation") -> spaces.Dict:
     """The observation space of one agent, under the names that masking learners look for.
 
+    Args:
+        vector: The key of the vector.
+
     Returns:
-        A `Dict` of `observation`, the flat vector, and `action_mask`, `(10,)` int8.
+        A `Dict` of the flat vector and `action_mask`, `(10,)` int8.
     """
     mask = spaces.Box(0, 1, (N_ACTIONS,), np.int8)
-    return spaces.Dict({"observation": flat_space(), "action_mask": mask})
+    return spaces.Dict({vector: flat_space(), "action_mask": mask})
 
 
 class ParallelFlat(ParallelObservation):
     """Gives every agent `{"observation": vector, "action_mask": mask}`; see `docs/flat.md`."""
 
-    def __init__(self, env: ParallelEnv[str, Any, Any]) -> None:
+    def __init__(self, env: ParallelEnv[str, Any, Any], *, vector: str = "observation") -> None:
         """Wraps an environment.
 
         Args:
             env: A town, or an environment with its observations.
+            vector: The key of the vector, for libraries that look for another one.
 
         Raises:
-            InvalidValueError: If the observations are others.
+            InvalidValueError: If the observations are others, or `vector` is the key of the mask.
         """
-        super().__init__(env, masked_space)
+        if not isinstance(vector, str) or vector == "action_mask":
+            raise InvalidValueError(f"vector is {vector!r}; allowed: any key but 'action_mask'")
+        super().__init__(env, lambda: masked_space(vector))
+        self._vector = vector
 
     def translate(self, agent: str, native: Native) -> dict[str, Any]:
         """One observation.
@@ -47,4 +55,4 @@ class ParallelFlat(ParallelObservation):
         Returns:
             A vector and a mask of its own.
         """
-        return {"observation": flatten(native), "action_mask": native["action_mask"].copy()}
+        return {self._vector: flatten(native), "action_mask": native["action_mask"].copy()}
