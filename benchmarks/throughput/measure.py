@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import platform
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from voville_env.benchmarks.throughput import cases, limits, peers, shares, startup, targets
 from voville_env.benchmarks.throughput.timing import Case, interleave
-from voville_env.errors import InvalidValueError
+from voville_env.errors import InvalidValueError, MissingExtraError
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def measure(
     if settings.peers or settings.threads > 1:
         told["peers"] = _peers(settings, report)
     if settings.learner:
-        told["learner"] = _learner(report)
+        told["learner"] = _learner(settings, report)
     return told
 
 
@@ -142,10 +142,25 @@ def _peers(settings: Settings, report: Callable[[str], None]) -> dict[str, Any]:
     }
 
 
-def _learner(report: Callable[[str], None]) -> dict[str, Any]:
+def _learner(settings: Settings, report: Callable[[str], None]) -> dict[str, Any]:
+    """A learner on the town, and with peers the same learner on pursuit right after it."""
+    from voville_env.benchmarks.learner import measure_learner
+
     report("a learner's loop")
     try:
-        learner: Any = importlib.import_module("voville_env.benchmarks.learner")
-        return dict(learner.measure_learner())
-    except ImportError as error:
+        told = dict(measure_learner(settings.seconds * 10))
+    except MissingExtraError as error:
         return {"missing": str(error)}
+    if settings.peers:
+        report("a learner's loop on pursuit")
+        with peers.workers(settings.pythons, (peers.LEARNER,)) as (found, missing):
+            for case in found.values():
+                row = interleave([case], settings.seconds * 10, rounds=2)[0]
+                if row.failure:
+                    missing[case.what] = row.failure
+                    continue
+                rate = statistics.median(row.rates)
+                told |= {"pursuit": round(rate), "pursuit_is": case.note}
+                told["times_pursuit"] = round(told["town"] / rate, 1)
+            told |= {f"missing {name}": reason for name, reason in missing.items()}
+    return told

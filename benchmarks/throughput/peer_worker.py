@@ -15,7 +15,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +41,7 @@ def _version(package: str) -> str:
     return f"{package} {importlib.metadata.version(package)}"
 
 
-def _ocean(
-    name: str, folder: str, batch: int, width: int, settings: dict[str, float | int]
-) -> Peer:
+def _ocean(name: str, folder: str, batch: int, width: int, settings: Mapping[str, float]) -> Peer:
     """A C environment of PufferLib's Ocean, stepped through its compiled binding alone."""
     sys.path.insert(0, os.path.join(folder, name))
     binding: Any = __import__("binding")
@@ -197,6 +195,32 @@ def pursuit(batch: int, folder: str) -> Peer:
     return _dicts(module.parallel_env(), f"{_version('pettingzoo')}, {name}, dict API, 8 agents")
 
 
+def pursuit_learner(batch: int, folder: str) -> Peer:
+    """PPO of Stable-Baselines3 on pursuit through SuperSuit: one rollout and its update a call."""
+    import supersuit
+    from pettingzoo.sisl import pursuit_v5
+    from stable_baselines3 import PPO
+
+    slots = supersuit.concat_vec_envs_v1(
+        supersuit.pettingzoo_env_to_vec_env_v1(
+            supersuit.black_death_v3(pursuit_v5.parallel_env(max_cycles=500))
+        ),
+        batch,
+        base_class="stable_baselines3",
+    )
+    length = max(4096 // slots.num_envs, 1)
+    steps = length * slots.num_envs
+    settings = {"n_steps": length, "batch_size": steps, "n_epochs": 4, "seed": 0, "device": "cpu"}
+    learner = PPO("MlpPolicy", slots, **settings)
+
+    def advance() -> int:
+        learner.learn(steps, reset_num_timesteps=False)
+        return int(steps)
+
+    note = f"{_version('stable-baselines3')}, {_version('supersuit')}, pursuit, {slots.num_envs}"
+    return Peer(advance, f"{note} slots, one minibatch of {steps}, 4 epochs")
+
+
 PEERS: dict[str, Callable[[int, str], Peer]] = {
     "ocean-snake": ocean_snake,
     "ocean-trash-pickup": ocean_trash_pickup,
@@ -205,6 +229,7 @@ PEERS: dict[str, Callable[[int, str], Peer]] = {
     "magent2-battle-12": battle_12,
     "magent2-battle-162": battle_162,
     "pettingzoo-pursuit": pursuit,
+    "supersuit-pursuit-learner": pursuit_learner,
 }
 
 

@@ -47,6 +47,8 @@ PEERS = (
     Peer("magent2-battle-162", 1, _EXTRA),
     Peer("pettingzoo-pursuit", 1, _EXTRA),
 )
+LEARNER = Peer("supersuit-pursuit-learner", 80, f"{_EXTRA} and the extra rl")
+"""A learner on a peer: 80 environments of 8 agents."""
 
 
 class Worker:
