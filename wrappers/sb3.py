@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from voville_env.core.codes import RewardTerm
 from voville_env.errors import InvalidValueError, LifecycleError, MissingExtraError
-from voville_env.flat import flat_space, flatten
+from voville_env.flat import FLAT_SIZE, flat_space, flatten
 from voville_env.vector import VovilleVectorEnv
 
 try:
@@ -47,8 +47,9 @@ class SharedPolicyVecEnv(VecEnv):
         """Wraps a batch of towns.
 
         Args:
-            env: Made with `autoreset="same_step"`, which is what Stable-Baselines3 expects; with
-                `flat=True` it may have `copy=False`, which saves time.
+            env: Made with `autoreset="same_step"`, which is what Stable-Baselines3 expects. With
+                `flat=True` it may have `copy=False`: vectors are then overwritten by the step after
+                the next, which is quicker and enough for this library's own learners.
             flat: Observations are vectors for `MlpPolicy` (`voville_env.flat`), else the town's
                 own fields for `MultiInputPolicy`: whole numbers as they are, which a learner has to
                 normalise itself.
@@ -70,6 +71,8 @@ class SharedPolicyVecEnv(VecEnv):
         self.agents = tuple(env.agents) * env.num_envs
         slots = len(self.agents)
         self._actions: NDArray[Any] | None = None
+        shape = (env.num_envs, len(env.agents), FLAT_SIZE)
+        self._vectors = [] if env.copy else [np.zeros(shape, np.float32) for _ in range(2)]
         self._live = np.ones(slots, np.bool_)
         self._returns = np.zeros(slots)
         self._lengths = np.zeros(slots, np.int64)
@@ -81,7 +84,15 @@ class SharedPolicyVecEnv(VecEnv):
 
     def _shown(self, observations: dict[str, NDArray[Any]]) -> Any:
         if self.flat:
-            return flatten(observations).reshape(self.num_envs, -1)
+            self._vectors.reverse()  # a learner still holds the vectors of the step before
+            return self._translated(observations, self._vectors[0] if self._vectors else None)
+        return self._translated(observations)
+
+    def _translated(
+        self, observations: dict[str, NDArray[Any]], out: NDArray[np.float32] | None = None
+    ) -> Any:
+        if self.flat:
+            return flatten(observations, out).reshape(self.num_envs, -1)
         return {
             key: array.reshape(self.num_envs, *array.shape[2:])
             for key, array in observations.items()
@@ -170,7 +181,7 @@ class SharedPolicyVecEnv(VecEnv):
         over = report["_final_obs"]
         if not over.any():
             return shown
-        final = self._shown(report["final_obs"])
+        final = self._translated(report["final_obs"])
         rows = np.repeat(over, len(self.env.agents))
         if self.flat:
             return np.where(rows[:, None], final, shown)
