@@ -39,6 +39,8 @@ class Learning(_Part):
         entropy: Weight of the entropy bonus.
         value: Weight of the value loss.
         max_grad_norm: Where gradients are clipped.
+        reward_scale: What rewards are multiplied by for the learner, so that no large return
+            drowns the rest; the curve shows them as they are.
         hidden: Widths of the hidden layers, of the policy and of the value alike.
         activation: What stands between them.
     """
@@ -53,6 +55,7 @@ class Learning(_Part):
     entropy: float = Field(default=0.005, ge=0, le=1)
     value: float = Field(default=0.5, ge=0, le=10)
     max_grad_norm: float = Field(default=0.5, gt=0, le=100)
+    reward_scale: float = Field(default=0.1, gt=0, le=1000)
     hidden: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (64, 64)
     activation: Literal["tanh", "relu"] = "tanh"
 
@@ -249,6 +252,6 @@ def load_config(path: Path) -> tuple[TrainConfig, str]:
         raise InvalidValueError(
             f"there is no training in {str(path.parent)!r}: {error.strerror}"
         ) from error
-    except (ValueError, AttributeError, KeyError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise InvalidValueError(f"{path} is no configuration of a training: {error}") from error
     return read_config(values, str(path)), command

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 class TalliedVectorEnv(VovilleVectorEnv):
-    """A batch of environments that counts what is played in it.
+    """A batch of environments that counts what is played in it, and scales rewards.
 
     Attributes:
-        tally: The counts.
+        tally: The counts, of unscaled rewards.
+        reward_scale: What the rewards that it returns are multiplied by.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -31,6 +32,7 @@ class TalliedVectorEnv(VovilleVectorEnv):
         """
         super().__init__(*args, **options)
         self.tally = Tally()
+        self.reward_scale = np.float32(1)
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets all environments.
@@ -61,7 +63,7 @@ class TalliedVectorEnv(VovilleVectorEnv):
             last = infos["final_info"]["reward_terms"]
             terms = np.where(over[:, None, None], last, terms)
         self.tally.note(observations["self"], rewards, terms, over)
-        return observations, rewards, terminations, truncations, infos
+        return observations, rewards * self.reward_scale, terminations, truncations, infos
 
 
 def make_env(config: TrainConfig) -> tuple[VecEnv, list[TalliedVectorEnv]]:
@@ -89,6 +91,8 @@ def make_env(config: TrainConfig) -> tuple[VecEnv, list[TalliedVectorEnv]]:
         )
         for window, size in _shares(config)
     ]
+    for batch in batches:
+        batch.reward_scale = np.float32(config.learning.reward_scale)
     parts = [SharedPolicyVecEnv(batch) for batch in batches]
     return (parts[0] if len(parts) == 1 else ChainedVecEnv(parts)), batches
 

@@ -13,31 +13,34 @@ from voville_env.core.codes import RewardTerm
 from voville_env.core.fields import column_index
 
 TERMS = tuple(term.name.lower() for term in RewardTerm)
-COLUMNS = ("steps", "episodes", "return", *TERMS, "success")
-"""Columns of the learning curve. `return` and the terms are sums over a person's episode, as means
-over people and episodes; the terms are unweighted. `success` is goals reached ÷ goals given."""
+COLUMNS = ("steps", "episodes", "return", *TERMS, "given", "success")
+"""Columns of the learning curve: steps of single agents so far, episodes of single people since the
+last point, and what they were like, as means over people: return and unweighted terms summed over
+an episode, goals given, and `success`, goals reached ÷ goals given. Several windows count alike."""
+_SUMS = 1 + len(TERMS) + 1
+_ARRIVAL = 1 + RewardTerm.ARRIVAL
+_GIVEN = _SUMS - 1
 _GOAL = slice(column_index("self", "goal_x"), column_index("self", "goal_y") + 1)
 _AT_GOAL = column_index("self", "at_goal")
 _ESCAPING = column_index("self", "escaping")
 _SAFETY = -1
+Floats = NDArray[np.float64]
 
 
 @dataclass
 class Tally:
-    """Counts of one batch of environments; every environment is `N` people.
+    """Counts of one batch of environments.
 
     Attributes:
-        episodes: Episodes that ended, of single people.
-        sums: Return and terms of those, summed.
-        given: Goals given.
-        reached: Goals reached.
+        episodes: Episodes of single people that ended since the last point.
+        sums: Return, terms and goals given in those, summed.
+        latest: Means of the last episodes that ended; None before the first.
     """
 
     episodes: int = 0
-    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1 + len(TERMS)))
-    given: int = 0
-    reached: int = 0
-    _running: NDArray[np.float64] | None = field(default=None, repr=False)
+    sums: Floats = field(default_factory=lambda: np.zeros(_SUMS))
+    latest: Floats | None = None
+    _running: Floats | None = field(default=None, repr=False)
     _goals: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def begin(self, own: NDArray[Any]) -> None:
@@ -46,9 +49,9 @@ class Tally:
         Args:
             own: `(B, N, 12)` field `self` of the observations.
         """
-        self._running = np.zeros((*own.shape[:2], 1 + len(TERMS)))
+        self._running = np.zeros((*own.shape[:2], _SUMS))
         self._goals = _goals(own)
-        self.given += int((own[..., _AT_GOAL] == 0).sum())
+        self._running[..., _GIVEN] = own[..., _AT_GOAL] == 0
 
     def note(
         self,
@@ -67,22 +70,29 @@ class Tally:
         """
         assert self._running is not None and self._goals is not None
         self._running[..., 0] += rewards
-        self._running[..., 1:] += terms
-        self.reached += int(terms[..., RewardTerm.ARRIVAL].sum())
-        goals = _goals(own)
-        new = (goals != self._goals) | over[:, None]
-        self.given += int((new & (own[..., _AT_GOAL] == 0)).sum())
-        self._goals = goals
+        self._running[..., 1:_GIVEN] += terms
         if over.any():
             ended = self._running[over]
             self.sums += ended.sum(axis=(0, 1))
             self.episodes += ended.shape[0] * ended.shape[1]
             self._running[over] = 0
+        goals = _goals(own)
+        new = (goals != self._goals) | over[:, None]
+        self._running[..., _GIVEN] += new & (own[..., _AT_GOAL] == 0)
+        self._goals = goals
 
-    def clear(self) -> None:
-        """Starts counting anew; episodes that are under way go on."""
-        self.episodes = self.given = self.reached = 0
-        self.sums = np.zeros(1 + len(TERMS))
+    def close(self) -> int:
+        """Makes the last means from what has ended, and counts anew.
+
+        Returns:
+            Episodes that they are of.
+        """
+        episodes = self.episodes
+        if episodes:
+            self.latest = self.sums / episodes
+            self.episodes = 0
+            self.sums = np.zeros(_SUMS)
+        return episodes
 
 
 def _goals(own: NDArray[Any]) -> NDArray[np.int64]:
@@ -92,24 +102,23 @@ def _goals(own: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def point(tallies: Iterable[Tally], steps: int) -> dict[str, float | None] | None:
-    """A point of the learning curve; clears the counts that it is made of.
+    """A point of the learning curve.
 
     Args:
         tallies: Counts of all batches.
         steps: Steps of single agents so far.
 
     Returns:
-        The columns; None while no episode has ended since the last point.
+        The columns; None while no episode has ended since the last point, or none yet in some
+        batch.
     """
     counted = list(tallies)
-    episodes = sum(tally.episodes for tally in counted)
-    if episodes == 0:
+    episodes = sum(tally.close() for tally in counted)
+    latest = [tally.latest for tally in counted if tally.latest is not None]
+    if episodes == 0 or len(latest) < len(counted):
         return None
-    sums = sum((tally.sums for tally in counted), np.zeros(1 + len(TERMS))) / episodes
-    given = sum(tally.given for tally in counted)
-    success = sum(tally.reached for tally in counted) / given if given else None
-    for tally in counted:
-        tally.clear()
-    numbers = [steps, episodes, *(round(float(value), 6) for value in sums)]
-    last = None if success is None else round(min(success, 1.0), 6)
-    return dict(zip(COLUMNS, [*numbers, last], strict=True))
+    means = np.mean(latest, axis=0)
+    given = float(means[_GIVEN])
+    success = min(1.0, round(float(means[_ARRIVAL]) / given, 6)) if given else None
+    numbers = [steps, episodes, *(round(float(value), 6) for value in means)]
+    return dict(zip(COLUMNS, [*numbers, success], strict=True))
