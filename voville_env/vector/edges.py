@@ -1,8 +1,9 @@
-"""What comes from outside: actions, caller-owned buffers and reset masks, checked before use."""
+"""What comes from outside: scenarios, actions, buffers and reset masks, checked before use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,31 @@ from numpy.typing import NDArray
 from voville_env.actions import N_ACTIONS, check_action
 from voville_env.core import fields, layout
 from voville_env.errors import InvalidValueError, invalid
+from voville_env.scenario import Scenario, World, load_world
 
 FIELDS = tuple(field.name for field in fields.FIELDS)
 FLAGS = ("rewards", "terminations", "truncations")
 """What a mapping of buffers may hold besides the fields of the observation."""
+
+
+def read_world(scenario: Any) -> World:
+    """Reads a scenario in any of the forms in which users give one.
+
+    Args:
+        scenario: A shipped name, a path to a TOML file, a scenario or a loaded world.
+
+    Returns:
+        The scenario with its town.
+
+    Raises:
+        ScenarioError: If the scenario cannot be used.
+        InvalidValueError: If it is anything else.
+    """
+    if not isinstance(scenario, (str, Path, Scenario, World)):
+        raise InvalidValueError(
+            f"scenario is {scenario!r}; allowed: a name, a path, a Scenario or a World"
+        )
+    return scenario if isinstance(scenario, World) else load_world(scenario)
 
 
 def check_actions(

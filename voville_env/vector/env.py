@@ -17,7 +17,7 @@ from voville_env.core.layout import Records, plain
 from voville_env.errors import InvalidValueError, LifecycleError, invalid
 from voville_env.observation import build_space
 from voville_env.parallel import with_loaded_map
-from voville_env.scenario import Scenario, World, load_world
+from voville_env.scenario import Scenario, World
 from voville_env.scenario.compile import Window, check_window
 from voville_env.sim import TownSim
 from voville_env.text_map import text_map
@@ -27,6 +27,7 @@ from voville_env.vector.edges import (
     check_actions,
     check_buffers,
     check_reset_mask,
+    read_world,
 )
 from voville_env.vector.seeds import SeedSource
 
@@ -119,11 +120,7 @@ class VovilleVectorEnv:
         for name, number in (("num_envs", num_envs), ("threads", threads)):
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
                 raise InvalidValueError(f"{name} is {number!r}; allowed: integers from 1")
-        if not isinstance(scenario, (str, Path, Scenario, World)):
-            raise InvalidValueError(
-                f"scenario is {scenario!r}; allowed: a name, a path, a Scenario or a World"
-            )
-        self.world = scenario if isinstance(scenario, World) else load_world(scenario)
+        self.world = read_world(scenario)
         self.num_envs, self.autoreset, self.copy = int(num_envs), autoreset, copy
         self.agents = self.world.agent_ids
         if ends_with is not None and ends_with not in self.agents:
@@ -274,13 +271,7 @@ class VovilleVectorEnv:
                 where an environment has ended.
             InvalidValueError: If actions are not allowed; nothing has changed then.
         """
-        if not self._running:
-            raise LifecycleError("step() needs a run; call reset() first")
-        if self._due and self.autoreset == "disabled":
-            raise LifecycleError(
-                f"environments {self._ended.nonzero()[0].tolist()} have ended and autoreset is "
-                'disabled; reset them with options={"reset_mask": ...}'
-            )
+        self.check_running()
         sim = self._sim
         checked = check_actions(actions, self._live, self.agents)
         np.copyto(sim.actions, checked, casting="unsafe")
@@ -308,6 +299,21 @@ class VovilleVectorEnv:
         elif ended is not None:
             self._ended, self._due = ended, True
         return self._observations(), rewards, terminations, truncations, self._infos(final)
+
+    def check_running(self) -> None:
+        """Checks that a step may be taken.
+
+        Raises:
+            LifecycleError: Before the first reset, after `close()`, or, with autoreset disabled,
+                where an environment has ended.
+        """
+        if not self._running:
+            raise LifecycleError("step() needs a run; call reset() first")
+        if self._due and self.autoreset == "disabled":
+            raise LifecycleError(
+                f"environments {self._ended.nonzero()[0].tolist()} have ended and autoreset is "
+                'disabled; reset them with options={"reset_mask": ...}'
+            )
 
     def _flag_arrays(self) -> list[NDArray[Any]]:
         if self.copy and not self._owned_flags:
