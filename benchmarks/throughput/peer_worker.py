@@ -210,8 +210,8 @@ def pursuit_learner(batch: int, folder: str) -> Peer:
     )
     length = max(4096 // slots.num_envs, 1)
     steps = length * slots.num_envs
-    settings = {"n_steps": length, "batch_size": steps, "n_epochs": 4, "seed": 0, "device": "cpu"}
-    learner = PPO("MlpPolicy", slots, **settings)
+    # Without a seed: SuperSuit's slots have no method for it.
+    learner = PPO("MlpPolicy", slots, n_steps=length, batch_size=steps, n_epochs=4, device="cpu")
 
     def advance() -> int:
         learner.learn(steps, reset_num_timesteps=False)
