@@ -12,7 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from voville_env.actions import N_ACTIONS
-from voville_env.core import layout
+from voville_env.core import fields, layout
 from voville_env.core.layout import Records, plain
 from voville_env.errors import InvalidValueError, LifecycleError, invalid
 from voville_env.observation import build_space
@@ -38,7 +38,7 @@ Autoreset = Literal["next_step", "same_step", "disabled"]
 AUTORESET_MODES = ("next_step", "same_step", "disabled")
 OPTIONS = ("window", "reset_mask")
 _ARRAYS = ("config", "state", "observations", "outcomes", "events", "actions")
-_VIEWS = ("_records", "_reward", "_terminated", "_truncated", "_terms", "_over")
+_VIEWS = ("_records", "_raw", "_reward", "_terminated", "_truncated", "_terms", "_over")
 _FLAG_TYPES = {"rewards": np.float32, "terminations": np.bool_, "truncations": np.bool_}
 
 
@@ -158,6 +158,8 @@ class VovilleVectorEnv:
         if isinstance(self._buffers, np.ndarray):
             sim.observations = self._buffers
         self._records = plain(sim.observations)
+        # Without fields, which NumPy would copy one by one.
+        self._raw = self._records.view(np.dtype((np.void, self._records.dtype.itemsize)))
         outcomes = plain(sim.outcomes)
         self._reward, self._terms = outcomes["reward"], outcomes["terms"]
         self._terminated = outcomes["terminated"].view(np.bool_)
@@ -173,6 +175,7 @@ class VovilleVectorEnv:
         self._kept_live = np.zeros(shape, np.bool_)
         self._everywhere = _constant(True, (self.num_envs,), np.bool_)
         self._nowhere = _constant(False, (self.num_envs,), np.bool_)
+        self._blank = self._make_blank()
 
     @property
     def sim(self) -> TownSim:
@@ -357,19 +360,19 @@ class VovilleVectorEnv:
             "_final_info": ended.copy(),
         }
 
-    def _blank_final(self) -> Infos:
+    def _make_blank(self) -> Infos:
         """The same keys where nothing has ended; no memory is spent on rows that mean nothing."""
-        space = self.single_observation_space
+        shape = self._live.shape
         blank = {
-            key: _constant(0, (*self._live.shape, *box.shape), box.dtype)
-            for key, box in space.spaces.items()
-            if box.shape is not None
+            field.name: _constant(0, (*shape, *field.shape), field.dtype) for field in fields.FIELDS
         }
-        terms = _constant(0, self._terms.shape, np.float32)
         return {
             "final_obs": blank,
             "_final_obs": self._nowhere,
-            "final_info": {"reward_terms": terms, "_reward_terms": self._nowhere},
+            "final_info": {
+                "reward_terms": _constant(0, self._terms.shape, np.float32),
+                "_reward_terms": self._nowhere,
+            },
             "_final_info": self._nowhere,
         }
 
@@ -381,7 +384,7 @@ class VovilleVectorEnv:
             return {key: owned[key] for key in FIELDS}
         records = self._records
         if self.copy and owned is None:
-            records = records.copy()
+            records = self._raw.copy().view(records.dtype)
         return {key: records[key] for key in FIELDS}
 
     def _infos(self, final: Infos | None) -> Infos:
@@ -397,7 +400,10 @@ class VovilleVectorEnv:
             "_live": self._everywhere,
         }
         if self.autoreset == "same_step":
-            infos.update(self._blank_final() if final is None else final)
+            infos.update(self._blank if final is None else final)
+            if final is None:  # arrays are read-only, dicts are the caller's to write into
+                infos["final_obs"] = dict(self._blank["final_obs"])
+                infos["final_info"] = dict(self._blank["final_info"])
         return infos
 
     def action_masks(self) -> Flags:
