@@ -38,7 +38,7 @@ SMALL: dict[str, Any] = {
     "windows": ((1, 28, 32),),
     "checkpoint_steps": 160,
     "curve_steps": 20,
-    "learning": {"rollout_steps": 8, "batch_size": 64, "epochs": 2, "hidden": (8, 8)},
+    "learning": {"rollout_steps": 8, "batch_size": 32, "epochs": 2, "hidden": (8, 8)},
 }
 OBSERVE = """
 import sys, numpy as np

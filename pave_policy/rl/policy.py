@@ -129,8 +129,9 @@ class PPOPolicy(BasePolicy):
 
 def _weights_for(scenario: str) -> Weights:
     known = shipped()
+    plain = scenario.partition("@")[0]  # whatever keys it changes, such as its variation
     for weights in known.values():
-        if scenario in weights.metadata.plays:
+        if plain in weights.metadata.plays:
             return weights
     plays = sorted(name for weights in known.values() for name in weights.metadata.plays)
     raise InvalidValueError(

@@ -111,7 +111,8 @@ def _trade(axes: Axes, rows: Sequence[Row], weights: Sequence[float]) -> None:
     axes.set_xlabel("unwarranted violations of traffic rules (ticks an episode)")
     rate_axis(axes, "task score")
     axes.set_xlim(left=0)
-    axes.legend(title="weight of a sanction", loc="best")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(title="weight of a sanction", loc="best")
 
 
 def _reach(axes: Axes, rows: Sequence[Row], weights: Sequence[float]) -> None:

@@ -12,6 +12,8 @@ from pave_policy.commands.training.config import TrainConfig, world_of
 from pave_policy.rl.checkpoint import network_of
 from pave_policy.rl.network import Activation
 from pave_policy.rl.weights import Metadata, save_weights
+from voville_env.scenario import load_world
+from voville_env.scenario.load import scenario_variant
 from voville_env.scenario.suites import suite_of
 
 _PACKAGES = ("voville", "numpy", "torch", "stable-baselines3", "sb3-contrib")
@@ -36,17 +38,17 @@ def export(path: Path, model: Any, config: TrainConfig, command: str, curve: Cur
 def _metadata(model: Any, config: TrainConfig, command: str, curve: Curve) -> Metadata:
     world = world_of(config)
     suite = suite_of(world)
-    spec = world.scenario
+    plain = load_world(scenario_variant(config.scenario).base).scenario
     return Metadata(
         activation=config.learning.activation,
         scenario=config.scenario,
-        plays=[spec.name, *([spec.control] if spec.control else [])],
+        plays=[plain.name, *([plain.control] if plain.control else [])],
         suite=suite.id,
         train_seeds=[suite.train.start, suite.train.stop],
         seed=config.seed,
         algorithm=config.algorithm,
         total_steps=int(model.num_timesteps),
-        rewards=spec.rewards.model_dump(),
+        rewards=world.scenario.rewards.model_dump(),
         settings=config.model_dump(mode="json", exclude={"scenario", "algorithm", "rewards"}),
         command=command,
         versions=versions(),
