@@ -53,16 +53,23 @@ def show(
     """Shows a scenario: its people, its scripted characters and its town as text."""
     from voville_env.parallel import VovilleEnv
     from voville_env.scenario import load_world
+    from voville_env.scenario.suites import suite_of
 
     world = load_world(name)
-    spec = world.scenario
+    spec, suite = world.scenario, suite_of(world)
     if as_json:
-        typer.echo(json.dumps({"hash": world.digest(), **spec.model_dump(mode="json")}))
+        known = {"hash": world.digest(), "suite": suite.id}
+        typer.echo(json.dumps({**known, **spec.model_dump(mode="json")}))
         return
     console = Console()
     console.print(f"{spec.name} v{spec.version}: {spec.title}", style="bold")
     console.print(spec.description)
     console.print(f"Purpose: {spec.purpose}")
+    console.print(
+        f"Suite: {suite.id}; seeds {_span(suite.evaluation)} to evaluate on, "
+        f"{_span(suite.train)} to train on",
+        highlight=False,
+    )
     table = Table("id", "name", "group", "threshold", "starts at", "schedule")
     for plan, persona in zip(spec.agents, world.personas, strict=True):
         errands = "; ".join(f"day {e.day} tick {e.tick}: {e.goal}" for e in plan.schedule)
@@ -89,6 +96,10 @@ def show(
     typer.echo(env.render())
 
 
+def _span(seeds: range) -> str:
+    return f"{seeds.start} to {seeds.stop - 1}"
+
+
 @scenarios_app.command("check")
 def check(
     files: Annotated[
@@ -96,13 +107,16 @@ def check(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Checks scenarios and their maps; exit code 1 if one cannot be used."""
+    """Checks scenarios, their ranges and their maps; exit code 1 if one cannot be used."""
     from voville_env.scenario import load_world, scenario_names
+    from voville_env.scenario.variation import widely
 
     rows: list[dict[str, Any]] = []
     for name in files or scenario_names():
         try:
-            rows.append({"name": name, "ok": True, "hash": load_world(_as_path(name)).digest()})
+            world = load_world(_as_path(name))
+            load_world(widely(world.scenario))
+            rows.append({"name": name, "ok": True, "hash": world.digest()})
         except VovilleError as error:
             rows.append({"name": name, "ok": False, "error": str(error)})
     if as_json:

@@ -128,6 +128,20 @@ def vary(world: World, seed: int) -> World:
     return world if world.scenario.variation.kind == "paper" else _vary(world, int(seed))
 
 
+def widely(spec: Scenario) -> Scenario:
+    """The scenario with all that it says can vary.
+
+    Args:
+        spec: The scenario.
+
+    Returns:
+        The same of kind `wide`.
+    """
+    ranges = spec.variation.model_copy(update={"kind": "wide"})
+    focus = spec.focus if ranges.focus is None else ranges.focus
+    return spec.model_copy(update={"variation": ranges, "focus": focus})
+
+
 @lru_cache(maxsize=64)
 def _vary(world: World, seed: int) -> World:
     spec, town = world.scenario, world.town
