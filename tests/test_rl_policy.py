@@ -12,11 +12,13 @@ import pytest
 from rl_kit import network, weights_file
 
 import voville_env
+from pave_policy.rl import settled as settling
 from pave_policy.rl.network import ACTIONS, Activation, greedy, lots, sample
 from pave_policy.rl.policy import PPOPolicy
 from pave_policy.rl.weights import METADATA, Metadata, load_weights, save_weights
 from voville_env.benchmarks.play import EpisodePlayer, policy_hash
 from voville_env.benchmarks.suite import plan, slug
+from voville_env.core.fields import column_index
 from voville_env.errors import InvalidValueError, LifecycleError
 from voville_env.flat import FLAT_SIZE
 from voville_env.parallel import VovilleEnv
@@ -180,6 +182,26 @@ def test_who_decides_in_company_decides_alone(tmp_path: Path) -> None:
             assert policy.act({agent: observation}, infos) == {agent: together[agent]}
         observations, _, _, _, infos = env.step(together)
     assert policy.act({}, {}) == {}
+
+
+def test_settled_people_wait_and_the_columns_are_those_of_the_table() -> None:
+    assert settling._AT_GOAL == column_index("self", "at_goal")
+    assert settling._ESCAPING == column_index("self", "escaping")
+    assert settling._INSTRUCTION == column_index("authority", "instruction")
+    seen = {
+        "self": np.zeros((6, 12), np.int16),
+        "rules": np.zeros((6, 2, 7), np.uint8),
+        "authority": np.zeros((6, 8), np.int16),
+    }
+    seen["self"][1:, 8] = 1  # all but the first are at the goal
+    seen["self"][2, 11] = 1
+    seen["rules"][3, 1, 5] = 1
+    seen["authority"][4, 4] = 2
+    seen["rules"][5, 0] = 1  # in force here, but not at stake
+    assert settling.settled(seen).tolist() == [False, True, False, False, False, True]
+    masks = settling.open_to(seen, np.ones((6, ACTIONS), np.int8))
+    assert masks.sum(axis=1).tolist() == [10, 1, 10, 10, 10, 1]
+    assert masks[:, 0].all()
 
 
 def test_a_name_may_carry_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from pave_policy.rl.network import greedy, lots, sample
+from pave_policy.rl.settled import open_to
 from pave_policy.rl.weights import Weights, load_weights
+from voville_env.core.codes import Action
 from voville_env.errors import InvalidValueError, LifecycleError, invalid
 from voville_env.flat import flatten
 from voville_env.policy import Actions, BasePolicy, Briefing, Infos, Observations
@@ -44,7 +46,8 @@ def shipped() -> dict[str, Weights]:
 class PPOPolicy(BasePolicy):
     """A network trained by PPO plays every person, from flat observations and masks alone.
 
-    A draw depends on the seed, the agent, the day, the tick and the step alone.
+    Settled people wait, as in training: the network is not asked. A draw depends on the seed, the
+    agent, the day, the tick and the step alone.
 
     Attributes:
         path: A weight file; without one, the shipped weights of the scenario that is played.
@@ -52,6 +55,7 @@ class PPOPolicy(BasePolicy):
     """
 
     name: str = "ppo"
+    idle_when_settled: bool = True
     path: str = ""
     mode: str = Mode.SAMPLE.value
     _own: Weights | None = field(default=None, init=False, repr=False)
@@ -115,7 +119,9 @@ class PPOPolicy(BasePolicy):
             return {}
         seen = list(observations.values())
         together = {key: np.stack([one[key] for one in seen]) for key in seen[0]}
-        masks = together["action_mask"].astype(np.bool_)
+        masks = open_to(together, together["action_mask"])
+        if not masks[:, 1:].any():
+            return dict.fromkeys(observations, int(Action.WAIT))
         logits = self._playing.network.logits(flatten(together))
         if self.mode == Mode.GREEDY:
             chosen = greedy(logits, masks)

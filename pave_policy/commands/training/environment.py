@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pave_policy.commands.training.config import TrainConfig, Window, world_of
 from pave_policy.commands.training.tally import Tally
+from pave_policy.rl.settled import settled
+from voville_env.core.codes import Action
 from voville_env.scenario.suites import suite_of
 from voville_env.vector import VovilleVectorEnv
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TalliedVectorEnv(VovilleVectorEnv):
-    """A batch of environments that counts what is played in it, and scales rewards.
+    """A batch of environments for a learner: counts, scaled rewards, settled people wait.
 
     Attributes:
         tally: The counts, of unscaled rewards.
@@ -33,6 +36,7 @@ class TalliedVectorEnv(VovilleVectorEnv):
         super().__init__(*args, **options)
         self.tally = Tally()
         self.reward_scale = np.float32(1)
+        self._settled = np.zeros((self.num_envs, len(self.agents)), np.bool_)
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets all environments.
@@ -45,6 +49,7 @@ class TalliedVectorEnv(VovilleVectorEnv):
         """
         observations, infos = super().reset(**options)
         self.tally.begin(observations["self"])
+        self._settled = settled(observations)
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -63,7 +68,17 @@ class TalliedVectorEnv(VovilleVectorEnv):
             last = infos["final_info"]["reward_terms"]
             terms = np.where(over[:, None, None], last, terms)
         self.tally.note(observations["self"], rewards, terms, over)
+        self._settled = settled(observations)
         return observations, rewards * self.reward_scale, terminations, truncations, infos
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions a learner may choose.
+
+        Returns:
+            `(B, N, 10)`: those that are physically possible, and for settled people WAIT alone.
+        """
+        wait = np.arange(len(Action)) == Action.WAIT
+        return super().action_masks() & (wait | ~self._settled[..., None])
 
 
 def make_env(config: TrainConfig) -> tuple[VecEnv, list[TalliedVectorEnv]]:
