@@ -14,7 +14,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from single_kit import Alone
 
 import voville_env
 from voville_env import testing
@@ -22,6 +21,7 @@ from voville_env.core.codes import Terrain
 from voville_env.errors import InvalidValueError, LifecycleError
 from voville_env.testing import privilege
 from voville_env.wrappers import minigrid_image as view
+from voville_env.wrappers.gymnasium_single import VovilleGymEnv
 from voville_env.wrappers.minigrid import MiniGridView, ParallelMiniGridView
 from voville_env.wrappers.minigrid_image import Turn
 
@@ -43,7 +43,8 @@ def parallel_with_turns() -> ParallelMiniGridView:
 
 
 def single(**settings: Any) -> MiniGridView:
-    return MiniGridView(Alone(scenario="fire_escape", window=(1, 48, 80)), **settings)
+    env = VovilleGymEnv("fire_escape", agent="CC", others="wait", window=(1, 48, 80))
+    return MiniGridView(env, **settings)
 
 
 def play(env: Any, steps: int = 20, seed: int = 0) -> list[Any]:
@@ -209,10 +210,11 @@ def test_gymnasiums_checker_passes() -> None:
 def test_a_babyai_network_learns_from_it() -> None:
     torch: Any = pytest.importorskip("torch")
     nn = torch.nn
+    module: Any = nn.Module
     torch.manual_seed(0)
     torch.set_num_threads(1)
 
-    class Network(nn.Module):  # type: ignore[misc]
+    class Network(module):  # type: ignore[misc]
         """Image embedding, convolutions, a GRU over the mission that scales them (FiLM)."""
 
         def __init__(self, words: int, actions: int) -> None:

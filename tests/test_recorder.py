@@ -26,6 +26,7 @@ from voville_env.core.fields import FIELDS
 from voville_env.errors import InvalidValueError, LifecycleError
 from voville_env.events import dumps, read_log
 from voville_env.metrics import metrics_of
+from voville_env.parallel import VovilleEnv
 from voville_env.wrappers.recorder import EpisodeRecorder
 from voville_env.wrappers.recording import (
     RecordingError,
@@ -187,7 +188,7 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
 def test_a_scenario_cannot_name_a_file_elsewhere(tmp_path: Path) -> None:
     world = voville_env.parallel_env("fire_escape", window=WINDOW).world
     odd = replace(world, scenario=world.scenario.model_copy(update={"name": "../a b/c"}))
-    env = EpisodeRecorder(voville_env.parallel_env(odd, window=WINDOW), tmp_path / "in", log=False)
+    env = EpisodeRecorder(VovilleEnv(odd, window=WINDOW), tmp_path / "in", log=False)
     list(testing.play(env, 0))
     assert env.files == [tmp_path / "in" / ".._a_b_c-0-0000.npz"]
 
@@ -360,3 +361,11 @@ def test_the_example_runs(repository: Path, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "the same run: True" in done.stdout
+
+
+def test_the_snippet_of_the_documentation_runs(repository: Path, tmp_path: Path) -> None:
+    page = (repository / "docs" / "wrappers.md").read_text("utf-8").partition("## Episode recorder")
+    snippet = page[2].partition("```python\n")[2].partition("```")[0]
+    command = [sys.executable, "-W", "error", "-c", snippet]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "(16, 10, 5) True\n"), done.stderr

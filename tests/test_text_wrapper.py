@@ -15,7 +15,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from single_kit import Alone
 
 import voville_env
 from voville_env import testing
@@ -23,6 +22,7 @@ from voville_env.core.codes import Action
 from voville_env.core.fields import FIELDS
 from voville_env.errors import InvalidValueError, LifecycleError
 from voville_env.observation import build_space, narrate
+from voville_env.wrappers.gymnasium_single import VovilleGymEnv
 from voville_env.wrappers.text import (
     CHARSET,
     SingleTextObservation,
@@ -45,6 +45,10 @@ def town() -> TextObservation:
 def town_with_masks() -> TextObservation:
     env = voville_env.parallel_env("jaywalk", window=(1, 28, 34))
     return TextObservation(env, mask="observation", history=2)
+
+
+def alone() -> VovilleGymEnv:
+    return VovilleGymEnv("fire_escape", agent="CC", others="wait", window=WINDOW)
 
 
 def candidates(low: int, high: int) -> list[int]:
@@ -188,10 +192,10 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 def test_one_person_reads_the_same() -> None:
-    env = SingleTextObservation(Alone(scenario="fire_escape", window=WINDOW), history=1)
+    env = SingleTextObservation(alone(), history=1)
     with pytest.raises(LifecycleError, match="reset"):
         env.action_masks()
-    plain = Alone(scenario="fire_escape", window=WINDOW)
+    plain = alone()
     text, info = env.reset(seed=4)
     native, _ = plain.reset(seed=4)
     assert text == f"Now:\n{narrate(native)}"
@@ -206,7 +210,7 @@ def test_one_person_reads_the_same() -> None:
         assert [reward, done, cut] == outcome[:3]
         assert info["action_mask"].tolist() == native["action_mask"].tolist()
         before = narrate(native)
-    assert env.get_wrapper_attr("colour") == "grey"
+    assert env.get_wrapper_attr("agent") == "CC"
     with pytest.raises(InvalidValueError, match="observation space of env"):
         SingleTextObservation(gymnasium.make("CartPole-v1"))
 

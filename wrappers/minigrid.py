@@ -273,7 +273,7 @@ class MiniGridView(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self
 
     @property
-    def _np_random(self) -> Any:
+    def _np_random(self) -> Any:  # type: ignore[override] # Gymnasium's own is one, too
         """The generator of the environment below, which Gymnasium's checks ask `unwrapped` for."""
         return getattr(self.env.unwrapped, "_np_random")  # noqa: B009 - it has no public name
 

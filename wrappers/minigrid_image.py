@@ -126,14 +126,24 @@ def cell_table() -> str:
     return "\n".join(lines)
 
 
-def _terrain_table() -> NDArray[np.uint8]:
-    table = np.zeros((TERRAIN_MASK + 1, 3), np.uint8)
+def _code_table() -> NDArray[np.uint8]:
+    """The cell of every tile code; people hide fire, and fire hides items."""
+    table = np.zeros((256, 3), np.uint8)
+    codes = np.arange(256)
     for terrain, cell in TERRAIN_CELLS.items():
-        table[terrain] = cell
+        table[codes & TERRAIN_MASK == terrain] = cell
+    for flag, cell in ((ITEM, CARRIABLE), (BURNING, FIRE), (OCCUPIED, PERSON)):
+        table[codes & flag != 0] = cell
     return table
 
 
-_TERRAIN = _terrain_table()
+_CODES = _code_table()
+# Tuples of enums are slow to put into arrays.
+_BYTES = {
+    cell: np.array(cell, np.uint8)
+    for cell in (*SIGNAL_CELLS.values(), GOAL, CARRIABLE, BREAKER, OFFICER)
+}
+_FLAGS = ITEM | BURNING | OCCUPIED
 _AWAY = np.abs(np.arange(WINDOW) - REACH)
 _MANHATTAN = _AWAY[:, None] + _AWAY[None, :]
 _CARRYING = column_index("self", "carrying")
@@ -165,16 +175,16 @@ def image_of(observation: Mapping[str, Any], heading: int, size: int) -> NDArray
 def _window(observation: Mapping[str, Any]) -> NDArray[np.uint8]:
     """The window north up, `(11, 11, 3)` by row, column and channel."""
     tiles = observation["tiles"]
-    own = observation["self"]
-    terrain = tiles & TERRAIN_MASK
-    cells = _TERRAIN[terrain]
+    own = observation["self"].tolist()
+    cells: NDArray[np.uint8] = _CODES[tiles]
     shown, _, away = observation["signal"].tolist()
-    if shown:
-        cells[_at_signal(terrain == Terrain.CROSSWALK, away)] = SIGNAL_CELLS[SignalState(shown)]
-    if not own[_ESCAPING]:
-        _put(cells, int(own[5]) - int(own[0]), int(own[6]) - int(own[1]), GOAL)
-    for flag, cell in ((ITEM, CARRIABLE), (BURNING, FIRE), (OCCUPIED, PERSON)):
-        cells[(tiles & flag) != 0] = cell
+    if shown and away <= REACH:
+        at_signal = _at_signal((tiles & TERRAIN_MASK) == Terrain.CROSSWALK, away)
+        cells[at_signal & ((tiles & _FLAGS) == 0)] = _BYTES[SIGNAL_CELLS[SignalState(shown)]]
+    dx, dy = own[5] - own[0], own[6] - own[1]
+    if not own[_ESCAPING] and abs(dx) <= REACH and abs(dy) <= REACH:
+        if not tiles[REACH + dy, REACH + dx] & _FLAGS:
+            _put(cells, dx, dy, GOAL)
     for dx, dy, behaviour, _, followed, _ in observation["peer_behaviors"].tolist():
         if behaviour and followed == 0:
             _put(cells, dx, dy, BREAKER)
@@ -182,14 +192,14 @@ def _window(observation: Mapping[str, Any]) -> NDArray[np.uint8]:
     if present:
         _put(cells, dx, dy, OFFICER)
     if own[_CARRYING]:
-        cells[REACH, REACH] = CARRIABLE
+        cells[REACH, REACH] = _BYTES[CARRIABLE]
     return cells
 
 
 def _put(cells: NDArray[np.uint8], dx: int, dy: int, cell: Cell) -> None:
     """Sets a cell by its offset, unless it is the agent's own or beyond the window."""
     if (dx or dy) and abs(dx) <= REACH and abs(dy) <= REACH:
-        cells[REACH + dy, REACH + dx] = cell
+        cells[REACH + dy, REACH + dx] = _BYTES[cell]
 
 
 def _at_signal(crosswalk: NDArray[np.bool_], away: int) -> NDArray[np.bool_]:
@@ -199,7 +209,7 @@ def _at_signal(crosswalk: NDArray[np.bool_], away: int) -> NDArray[np.bool_]:
     say which signal it tells about.
     """
     nearest = crosswalk & (_MANHATTAN == away)
-    found = np.zeros_like(nearest)
+    found: NDArray[np.bool_] = np.zeros_like(nearest)
     if away > REACH or not nearest.any():
         return found
     found.flat[int(np.argmax(nearest))] = True

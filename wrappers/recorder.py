@@ -64,7 +64,7 @@ class EpisodeRecorder(BaseParallelWrapper[str, Any, Any]):
         for name, value in (("observations", observations), ("log", log)):
             if not isinstance(value, bool):
                 raise InvalidValueError(f"{name} is {value!r}; allowed: True, False")
-        if not isinstance(policy, str) or not policy:
+        if not policy:
             raise InvalidValueError(f"policy is {policy!r}; allowed: a name")
         super().__init__(env)
         self._town = env

@@ -237,7 +237,7 @@ def load_episode(path: Path | str) -> Recording:
     if missing:
         raise RecordingError(f"{path} lacks {', '.join(missing)}")
     seen = {k.removeprefix(_PREFIX): v for k, v in arrays.items() if k.startswith(_PREFIX)}
-    recording = Recording(told, *(arrays[name] for name in _ARRAYS), observations=seen)
+    recording = Recording(told, **{name: arrays[name] for name in _ARRAYS}, observations=seen)
     _check_shapes(recording, path)
     return recording
 

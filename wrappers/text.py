@@ -105,7 +105,7 @@ class _Story:
         return "\n\n".join([*parts, f"{_NOW}{self._now}"])
 
 
-def _check(mask: str, history: int) -> None:
+def _check(mask: Any, history: Any) -> None:
     if mask not in _MASKS:
         raise invalid("mask", mask, _MASKS)
     whole = isinstance(history, int) and not isinstance(history, bool)
