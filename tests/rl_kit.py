@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pave_policy.rl.network import ACTIONS, Activation, Layer, Network
-from pave_policy.rl.weights import Metadata, save_weights
+from pave_policy.rl.weight_file import Metadata, save_weights
 from voville_env.flat import FLAT_SIZE
 
 

@@ -15,7 +15,7 @@ import voville_env
 from pave_policy.rl import settled as settling
 from pave_policy.rl.network import ACTIONS, Activation, greedy, lots, sample
 from pave_policy.rl.policy import PPOPolicy
-from pave_policy.rl.weights import METADATA, Metadata, load_weights, save_weights
+from pave_policy.rl.weight_file import METADATA, Metadata, load_weights, save_weights
 from voville_env.benchmarks.play import EpisodePlayer, policy_hash
 from voville_env.benchmarks.suite import plan, slug
 from voville_env.core.fields import column_index

@@ -20,7 +20,7 @@ from pave_policy.commands.training.learn import train
 from pave_policy.commands.training.record import CHECKPOINTS, CONFIG, CURVE, read_curve
 from pave_policy.commands.training.tally import COLUMNS, TERMS
 from pave_policy.rl.policy import PPOPolicy
-from pave_policy.rl.weights import load_weights
+from pave_policy.rl.weight_file import load_weights
 from voville_env.errors import InvalidValueError
 from voville_env.flat import FLAT_SIZE
 from voville_env.scenario import load_world
@@ -42,7 +42,7 @@ SMALL: dict[str, Any] = {
 }
 OBSERVE = """
 import sys, numpy as np
-from pave_policy.rl.weights import load_weights
+from pave_policy.rl.weight_file import load_weights
 from voville_env.flat import FLAT_SIZE
 flat = np.random.default_rng(0).uniform(-1, 1, (50, FLAT_SIZE)).astype(np.float32)
 print(load_weights(sys.argv[1]).network.logits(flat).argmax(1).tolist())

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pave_policy.rl.network import Activation, Layer, Network
-from pave_policy.rl.weights import MOST_BYTES, Metadata, check_network
+from pave_policy.rl.weight_file import MOST_BYTES, Metadata, check_network
 from voville_env.errors import InvalidValueError, MissingExtraError
 
 _HIDDEN = "mlp_extractor.policy_net."

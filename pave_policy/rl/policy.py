@@ -13,7 +13,7 @@ import numpy as np
 
 from pave_policy.rl.network import greedy, lots, sample
 from pave_policy.rl.settled import open_to
-from pave_policy.rl.weights import Weights, load_weights
+from pave_policy.rl.weight_file import Weights, load_weights
 from voville_env.core.codes import Action
 from voville_env.errors import InvalidValueError, LifecycleError, invalid
 from voville_env.flat import flatten

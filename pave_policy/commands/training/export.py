@@ -11,7 +11,7 @@ from typing import Any
 from pave_policy.commands.training.config import TrainConfig, world_of
 from pave_policy.rl.checkpoint import network_of
 from pave_policy.rl.network import Activation
-from pave_policy.rl.weights import Metadata, save_weights
+from pave_policy.rl.weight_file import Metadata, save_weights
 from voville_env.scenario import load_world
 from voville_env.scenario.load import scenario_variant
 from voville_env.scenario.suites import suite_of
