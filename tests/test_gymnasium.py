@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import warnings
 from functools import partial
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_seeds_are_gymnasiums() -> None:
         env.reset(seed=None)
         played.append((first, env.town.seed))
     assert played[0] == played[1] and len({5, *played[0]}) == 3
-    env.reset(seed=np.int64(7))
+    env.reset(seed=np.int64(7))  # type: ignore[arg-type]  # NumPy's integers are fine
     assert env.town.seed == 7
     for seed in (-1, 1.5, "5", True, 2**64):
         with pytest.raises(InvalidValueError, match="seed"):
@@ -114,11 +115,12 @@ def test_wrong_calls_and_values_are_refused_and_change_nothing() -> None:
             call()
     env.reset(seed=0)
     before = env.town.sim.state.tobytes()
-    for action in (-1, 10, True, 2.0, float("nan"), "1", None, [1]):
+    bad: Any = (-1, 10, True, 2.0, float("nan"), "1", None, [1])
+    for action in bad:
         with pytest.raises(InvalidValueError, match="action of agent 'CC'"):
             env.step(action)
     assert env.town.sim.state.tobytes() == before
-    env.step(np.array(1))
+    env.step(np.array(1))  # type: ignore[arg-type]  # so are arrays of none
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"agent": "CCX"}, "agent is 'CCX'.*did you mean 'CC'"),
         ({"others": "lawfull"}, "did you mean 'lawful'"),
@@ -377,7 +379,7 @@ def test_a_vector_refuses_wrong_actions_and_calls() -> None:
 
 def test_the_quick_rules_keep_and_break_rules_as_they_say() -> None:
     town = voville_env.parallel_env("fire_escape_officers", window=(1, 30, 130))
-    counts = {}
+    counts: dict[str, int] = {}
     for name, rule in RULES.items():
         observations, _ = town.reset(seed=1)
         reached = 0
@@ -460,3 +462,15 @@ def test_the_examples_run(name: str, repository: Path, capsys: pytest.CaptureFix
     source = (repository / "docs" / "examples" / name).read_text("utf-8")
     exec(compile(source, name, "exec"), {"__name__": "__main__"})
     assert "return" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_snippets_of_the_wrappers_page_run(
+    number: int, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (repository / "docs" / "wrappers.md").read_text("utf-8")
+    sections = text.split("\n## ")[1:4]
+    source = re.findall(r"```python\n(.*?)```", sections[number], re.DOTALL)[0]
+    # On one thread: those of numba would live on in the process of the other tests.
+    exec(compile(source.replace("threads=2", "threads=1"), "snippet", "exec"), {})
+    assert capsys.readouterr().out

@@ -88,11 +88,11 @@ def test_each_environment_is_the_single_one() -> None:
 def test_shapes_and_types_are_those_of_the_spaces() -> None:
     env = VovilleVectorEnv("fire_escape", 2, window=SHORT, autoreset="same_step")
     observations, infos = env.reset(seed=0)
-    everything = [(observations, infos)]
+    everything: list[Any] = [(observations, infos)]
     for _ in range(STEPS + 2):
         step = env.step(np.zeros((2, 10), np.int8))
         for array, dtype in zip(step[1:4], (np.float32, np.bool_, np.bool_), strict=True):
-            assert (array.shape, array.dtype) == ((2, 10), dtype)
+            assert array.shape == (2, 10) and array.dtype == dtype
         everything += [(step[0], step[4]), (step[4]["final_obs"], step[4])]
     for seen, told in everything:
         assert set(seen) == set(env.single_observation_space) == set(FIELDS)
@@ -210,13 +210,15 @@ def test_a_window_given_to_reset_holds_until_the_next_full_reset() -> None:
 def test_what_was_returned_is_never_overwritten(autoreset: Any, keep: bool) -> None:
     env = VovilleVectorEnv("fire_escape", 2, window=(1, 50, 52), autoreset=autoreset, copy=keep)
     twin = VovilleVectorEnv("fire_escape", 2, window=(1, 50, 52), autoreset=autoreset)
-    kept, copies = [list(env.reset(seed=3))], []
+    kept: list[Any] = [list(env.reset(seed=3))]
+    copies: list[Any] = []
     twin.reset(seed=3)
     copies.append(copy.deepcopy(kept[-1]))
     generator = np.random.default_rng(2)
     for _ in range(3 * 8 + 2):
         actions = sampled(env, generator)
-        step, expected = list(env.step(actions)), list(twin.step(actions))
+        step: list[Any] = list(env.step(actions))
+        expected = list(twin.step(actions))
         assert same(step, expected)
         final = {key: step[4][key] for key in step[4] if "final" in key}
         kept.append(step if keep else [final])
@@ -232,7 +234,8 @@ def test_writing_into_what_was_returned_does_not_reach_the_environment() -> None
         VovilleVectorEnv("fire_escape", 2, window=(1, 50, 52), autoreset="same_step")
         for _ in range(2)
     )
-    mine, theirs = env.reset(seed=0), twin.reset(seed=0)
+    mine: Any = env.reset(seed=0)
+    theirs: Any = twin.reset(seed=0)
     generator = np.random.default_rng(0)
     for _ in range(20):
         for array in (*mine[0].values(), mine[-1]["live"], mine[-1]["reward_terms"]):
@@ -329,7 +332,12 @@ def test_actions_that_do_not_fit_are_refused_and_change_nothing() -> None:
     assert digest_of([env.sim.state.tobytes(), env.sim.observations.tobytes()]) == before
     with pytest.raises(InvalidValueError, match=r"agent 'KQ' in environment 1 is -1"):
         env.step(bad[-7 - 1])
-    good = [whole.tolist(), whole.astype(">i4"), whole.astype(np.uint8), np.zeros((10, 2), int).T]
+    good: list[Any] = [
+        whole.tolist(),
+        whole.astype(">i4"),
+        whole.astype(np.uint8),
+        np.zeros((10, 2), int).T,
+    ]
     for actions in good:
         env.step(actions)
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voville_env.actions import check_action
-from voville_env.errors import InvalidValueError, LifecycleError
+from voville_env.errors import LifecycleError
 from voville_env.flat import flat_space, flatten
 from voville_env.parallel import RENDER_MODES, Info, Observation, VovilleEnv, check_seed
 from voville_env.scenario import Scenario, World
 from voville_env.scenario.compile import Window
+from voville_env.vector.edges import check_switches
 from voville_env.wrappers.others import OthersSpec, PolicyOthers, choose_agent, find_rule
 
 
@@ -82,8 +83,7 @@ class VovilleGymEnv(gymnasium.Env[Any, int]):
         self.agent = choose_agent(self.town.world, agent)
         self._rule = find_rule(others)
         self._policy = None if self._rule is not None else PolicyOthers(others, self.town.world)
-        if not isinstance(flat, bool):
-            raise InvalidValueError(f"flat is {flat!r}; allowed: True, False")
+        check_switches(flat=flat)
         self.flat = flat
         native = self.town.observation_space(self.agent)
         self.observation_space = flat_space() if flat else native
@@ -181,7 +181,7 @@ class VovilleGymEnv(gymnasium.Env[Any, int]):
         masks: NDArray[np.bool_] = self.town.observe(self.agent)["action_mask"].astype(np.bool_)
         return masks
 
-    def render(self) -> str | None:  # type: ignore[override]  # one frame, as text
+    def render(self) -> str | None:
         """Draws the town.
 
         Returns:

@@ -11,13 +11,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from voville_env.errors import InvalidValueError, LifecycleError, invalid
+from voville_env.errors import LifecycleError, invalid
 from voville_env.flat import flat_space, flatten
 from voville_env.parallel import RENDER_MODES
 from voville_env.scenario import Scenario, World
 from voville_env.scenario.compile import Window
 from voville_env.vector import AUTORESET_MODES, VovilleVectorEnv
-from voville_env.vector.edges import FIELDS, check_actions, read_world
+from voville_env.vector.edges import FIELDS, check_actions, check_counts, check_switches, read_world
 from voville_env.wrappers.others import OthersSpec, PolicyOthers, choose_agent, find_rule
 
 Batch = dict[str, NDArray[Any]]
@@ -93,8 +93,8 @@ class VovilleGymVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         mode = _MODES.get(autoreset_mode) if isinstance(autoreset_mode, str) else autoreset_mode
         if mode not in names:
             raise invalid("autoreset_mode", autoreset_mode, AUTORESET_MODES)
-        if not isinstance(flat, bool):
-            raise InvalidValueError(f"flat is {flat!r}; allowed: True, False")
+        check_switches(flat=flat)
+        check_counts(num_envs=num_envs)
         self._rule = find_rule(others)
         settings: dict[str, Any] = {"threads": threads, "copy": copy, "window": window}
         settings |= {"terminal_goal": terminal_goal, "days": days, "seed_pool": seed_pool}
@@ -138,7 +138,7 @@ class VovilleGymVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         """`(B,)` uint64: the seeds now being played, a copy."""
         return self.towns.episode_seeds
 
-    def reset(  # type: ignore[override]  # Gymnasium's own vector environments take lists too
+    def reset(
         self,
         *,
         seed: int | Sequence[int] | None = None,
@@ -269,7 +269,7 @@ class VovilleGymVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         """
         return self.towns.action_masks()[:, self._me]
 
-    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]  # frames are text
+    def render(self) -> tuple[str, ...] | None:
         """Draws every town.
 
         Returns:

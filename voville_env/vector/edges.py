@@ -39,6 +39,50 @@ def read_world(scenario: Any) -> World:
     return scenario if isinstance(scenario, World) else load_world(scenario)
 
 
+def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Checks that a value is one of a few names.
+
+    Args:
+        name: What the value is for.
+        value: What was given.
+        allowed: The names.
+
+    Raises:
+        InvalidValueError: If it is none of them.
+    """
+    if not isinstance(value, str) or value not in allowed:
+        raise invalid(name, value, allowed)
+
+
+def check_switches(**switches: Any) -> None:
+    """Checks that settings are True or False.
+
+    Args:
+        **switches: Value by name.
+
+    Raises:
+        InvalidValueError: If one is anything else.
+    """
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise InvalidValueError(f"{name} is {value!r}; allowed: True, False")
+
+
+def check_counts(**counts: Any) -> None:
+    """Checks that settings are whole numbers from 1.
+
+    Args:
+        **counts: Value by name.
+
+    Raises:
+        InvalidValueError: If one is anything else.
+    """
+    for name, number in counts.items():
+        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        if not whole or number < 1:
+            raise InvalidValueError(f"{name} is {number!r}; allowed: integers from 1")
+
+
 def check_actions(
     actions: Any, live: NDArray[np.bool_], names: Sequence[str]
 ) -> NDArray[np.integer[Any]]:

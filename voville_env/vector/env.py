@@ -12,9 +12,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from voville_env.actions import N_ACTIONS
-from voville_env.core import fields, layout
+from voville_env.core import layout
 from voville_env.core.layout import Records, plain
-from voville_env.errors import InvalidValueError, LifecycleError, invalid
+from voville_env.errors import InvalidValueError, LifecycleError
 from voville_env.observation import build_space
 from voville_env.parallel import with_loaded_map
 from voville_env.scenario import Scenario, World
@@ -26,9 +26,13 @@ from voville_env.vector.edges import (
     FLAGS,
     check_actions,
     check_buffers,
+    check_choice,
+    check_counts,
     check_reset_mask,
+    check_switches,
     read_world,
 )
+from voville_env.vector.finals import blank_rows, constant, final_rows
 from voville_env.vector.seeds import SeedSource
 
 Observations = dict[str, NDArray[Any]]
@@ -111,20 +115,14 @@ class VovilleVectorEnv:
             ScenarioError: If the scenario cannot be used.
             InvalidValueError: If another argument is not allowed.
         """
-        if autoreset not in AUTORESET_MODES:
-            raise invalid("autoreset", autoreset, AUTORESET_MODES)
-        switches = {"copy": copy, "terminal_goal": terminal_goal, "events": events}
-        for name, value in {**switches, "oracle": oracle}.items():
-            if not isinstance(value, bool):
-                raise InvalidValueError(f"{name} is {value!r}; allowed: True, False")
-        for name, number in (("num_envs", num_envs), ("threads", threads)):
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-                raise InvalidValueError(f"{name} is {number!r}; allowed: integers from 1")
+        check_choice("autoreset", autoreset, AUTORESET_MODES)
+        check_switches(copy=copy, terminal_goal=terminal_goal, events=events, oracle=oracle)
+        check_counts(num_envs=num_envs, threads=threads)
         self.world = read_world(scenario)
         self.num_envs, self.autoreset, self.copy = int(num_envs), autoreset, copy
         self.agents = self.world.agent_ids
-        if ends_with is not None and ends_with not in self.agents:
-            raise invalid("ends_with", ends_with, self.agents)
+        if ends_with is not None:
+            check_choice("ends_with", ends_with, self.agents)
         self._judge = None if ends_with is None else self.agents.index(ends_with)
         self._window = None if window is None else check_window(self.world, window)
         self._played = self._window
@@ -173,9 +171,9 @@ class VovilleVectorEnv:
         ]
         self._owned_flags = any(name in owned for name in FLAGS)
         self._kept_live = np.zeros(shape, np.bool_)
-        self._everywhere = _constant(True, (self.num_envs,), np.bool_)
-        self._nowhere = _constant(False, (self.num_envs,), np.bool_)
-        self._blank = self._make_blank()
+        self._everywhere = constant(True, (self.num_envs,), np.bool_)
+        self._nowhere = constant(False, (self.num_envs,), np.bool_)
+        self._blank = blank_rows(shape)
 
     @property
     def sim(self) -> TownSim:
@@ -200,7 +198,7 @@ class VovilleVectorEnv:
     def reset(
         self,
         *,
-        seed: int | Sequence[int] | None = None,
+        seed: int | Sequence[int] | NDArray[Any] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Observations, Infos]:
         """Starts a new episode everywhere, or where `reset_mask` says.
@@ -238,8 +236,7 @@ class VovilleVectorEnv:
         if not isinstance(options, dict):
             raise InvalidValueError(f"options is {options!r}; allowed: a dict or None")
         for key in options:
-            if key not in OPTIONS:
-                raise invalid("reset option", key, OPTIONS)
+            check_choice("reset option", key, OPTIONS)
         if "reset_mask" in options:
             if "window" in options:
                 raise InvalidValueError("a window is for all environments: reset them all for it")
@@ -297,7 +294,7 @@ class VovilleVectorEnv:
         ended = self._note_ends(done) if np.logical_or.reduce(done, axis=None) else None
         final = None
         if ended is not None and self.autoreset == "same_step":
-            final = self._final(ended)
+            final = final_rows(self._records, self._terms, ended)
             self._restart(ended)
         elif ended is not None:
             self._ended, self._due = ended, True
@@ -327,7 +324,8 @@ class VovilleVectorEnv:
         """Takes note of who is done; returns the environments that have ended, if any."""
         self._live &= ~done
         judge = self._judge
-        ended: Flags = ~(self._live.any(axis=1) if judge is None else self._live[:, judge])
+        going: Flags = np.any(self._live, axis=1) if judge is None else self._live[:, judge]
+        ended: Flags = ~going
         if not ended.any():
             return None
         self._live[ended] = False
@@ -346,35 +344,6 @@ class VovilleVectorEnv:
         self._terms[which] = 0.0  # the core clears them reliably on one thread only
         self._live[which] = True
         self._restarted = which
-
-    def _final(self, ended: Flags) -> Infos:
-        """The last observations and infos of environments that have ended, copies."""
-        records = np.zeros(self._records.shape, self._records.dtype)
-        records[ended] = self._records[ended]
-        terms = np.zeros(self._terms.shape, np.float32)
-        terms[ended] = self._terms[ended]
-        return {
-            "final_obs": {key: records[key] for key in FIELDS},
-            "_final_obs": ended,
-            "final_info": {"reward_terms": terms, "_reward_terms": ended.copy()},
-            "_final_info": ended.copy(),
-        }
-
-    def _make_blank(self) -> Infos:
-        """The same keys where nothing has ended; no memory is spent on rows that mean nothing."""
-        shape = self._live.shape
-        blank = {
-            field.name: _constant(0, (*shape, *field.shape), field.dtype) for field in fields.FIELDS
-        }
-        return {
-            "final_obs": blank,
-            "_final_obs": self._nowhere,
-            "final_info": {
-                "reward_terms": _constant(0, self._terms.shape, np.float32),
-                "_reward_terms": self._nowhere,
-            },
-            "_final_info": self._nowhere,
-        }
 
     def _observations(self) -> Observations:
         owned = self._buffers
@@ -529,8 +498,3 @@ class VovilleVectorEnv:
         twin._sim.town = self._sim.town
         twin._open_views()
         return twin
-
-
-def _constant(value: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """A read-only array of one value that takes no memory."""
-    return np.broadcast_to(np.array(value, dtype), shape)
