@@ -29,7 +29,7 @@ from voville_env.flat import (
     layout_table,
 )
 from voville_env.parallel import VovilleEnv
-from voville_env.wrappers.flat import ParallelFlat
+from voville_env.wrappers.flat import ParallelFlat, SeededFlat
 
 Observation = dict[str, np.ndarray[Any, Any]]
 MIDDLE = FIELD["tiles"].rows // 2
@@ -295,3 +295,17 @@ def test_the_key_of_the_vector_can_be_another() -> None:
     assert all(one.keys() == {"observations", "action_mask"} for one in told.values())
     with pytest.raises(InvalidValueError, match="vector is 'action_mask'"):
         ParallelFlat(VovilleEnv("jaywalk"), vector="action_mask")
+
+
+def test_later_runs_follow_from_a_seed_that_is_given_once() -> None:
+    town = VovilleEnv("jaywalk", window=(1, 28, 30))
+    env = SeededFlat(town)
+    played = []
+    for seed in (4, None, None, 4, None, 5, None):
+        env.reset(seed=seed)
+        played.append(town.seed)
+    assert played[0] == 4 and played[:2] == played[3:5] and played[5] == 5
+    assert len(set(played)) == 5
+    chance = SeededFlat(town)
+    chance.reset()
+    assert town.seed not in played

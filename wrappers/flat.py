@@ -56,3 +56,32 @@ class ParallelFlat(ParallelObservation):
             A vector and a mask of its own.
         """
         return {self._vector: flatten(native), "action_mask": native["action_mask"].copy()}
+
+
+class SeededFlat(ParallelFlat):
+    """As `ParallelFlat`, for libraries that give a seed once: later runs follow from it."""
+
+    _base: int | None = None
+    _runs = 0
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Starts a run.
+
+        Args:
+            seed: Its seed, from which those of the later runs are hashed; None goes on from the
+                last one given, and without any leaves the seed to chance.
+            options: Those of the town.
+
+        Returns:
+            Observations and infos of all agents.
+        """
+        if seed is not None:
+            self._base, self._runs = seed, 0
+            return super().reset(seed=seed, options=options)
+        if self._base is None:
+            return super().reset(options=options)
+        self._runs += 1
+        words = np.random.SeedSequence([self._base, self._runs]).generate_state(1, np.uint64)
+        return super().reset(seed=int(words[0]), options=options)

@@ -7,7 +7,7 @@ from typing import Any
 from pettingzoo import ParallelEnv
 
 from voville_env.errors import MissingExtraError
-from voville_env.wrappers.flat import ParallelFlat
+from voville_env.wrappers.flat import SeededFlat
 
 try:
     from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv
@@ -32,9 +32,10 @@ class RLlibTown(ParallelPettingZooEnv):
         Raises:
             InvalidValueError: If the observations are others.
         """
-        self.possible_agents = list(env.possible_agents)
-        self.agents = list(env.possible_agents)
-        super().__init__(ParallelFlat(env, vector="observations"))
+        flat = SeededFlat(env, vector="observations")
+        self.possible_agents = list(flat.possible_agents)
+        self.agents = list(flat.possible_agents)
+        super().__init__(flat)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -42,7 +43,7 @@ class RLlibTown(ParallelPettingZooEnv):
         """Starts a run.
 
         Args:
-            seed: As `VovilleEnv.reset` takes it.
+            seed: As `VovilleEnv.reset` takes it; later runs without one follow from it.
             options: As `VovilleEnv.reset` takes them.
 
         Returns:

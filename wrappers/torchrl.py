@@ -8,7 +8,7 @@ from typing import Any
 from pettingzoo import ParallelEnv
 
 from voville_env.errors import MissingExtraError
-from voville_env.wrappers.flat import ParallelFlat
+from voville_env.wrappers.flat import SeededFlat
 
 try:
     from torchrl.envs.libs.pettingzoo import PettingZooWrapper
@@ -33,7 +33,7 @@ def torchrl_town(
 
     Args:
         env: A town, or an environment with its observations.
-        seed: Of the first run; TorchRL makes those of later runs from it.
+        seed: From which the seeds of all runs are made; left to chance unless given.
         early_leavers: Whether agents may leave before the others, as with `terminal_goal=True`:
             the TensorDict then has `("agents", "mask")`, False for those who have left.
 
@@ -47,7 +47,7 @@ def torchrl_town(
         # TorchRL names the one PettingZoo that it is tested with; our tests run it with ours.
         warnings.filterwarnings("ignore", "PettingZoo in TorchRL is tested", UserWarning)
         return PettingZooWrapper(
-            ParallelFlat(env),
+            SeededFlat(env),
             use_mask=early_leavers,
             group_map=MarlGroupMapType.ALL_IN_ONE_GROUP,
             categorical_actions=True,

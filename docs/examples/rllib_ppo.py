@@ -42,7 +42,7 @@ def main(iterations: int = 20, batch: int = 512) -> dict[str, Any]:
         .learners(num_learners=0)
         .multi_agent(policies={"shared"}, policy_mapping_fn=lambda *_, **__: "shared")
         .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"shared": module}))
-        .training(train_batch_size_per_learner=batch, minibatch_size=256, num_epochs=2)
+        .training(train_batch_size_per_learner=batch, minibatch_size=min(batch, 256), num_epochs=2)
         .debugging(seed=0)
     )
     algorithm = config.build_algo()

@@ -19,7 +19,7 @@ def main(steps: int = 200_000, towns: int = 16) -> MaskablePPO:
     )
     slots = SharedPolicyVecEnv(env)
     model = MaskablePPO(
-        "MlpPolicy", slots, n_steps=32, batch_size=1024, n_epochs=4, seed=0, device="cpu"
+        "MlpPolicy", slots, n_steps=32, batch_size=640, n_epochs=4, seed=0, device="cpu"
     )
     model.learn(steps)
     seen = slots.reset()

@@ -17,7 +17,7 @@ def main(steps: int = 200_000, towns: int = 16) -> PPO:
         "fire_escape", towns, autoreset="same_step", copy=False, window=(1, 45, 100)
     )
     slots = SharedPolicyVecEnv(env)
-    model = PPO("MlpPolicy", slots, n_steps=32, batch_size=1024, n_epochs=4, seed=0, device="cpu")
+    model = PPO("MlpPolicy", slots, n_steps=32, batch_size=640, n_epochs=4, seed=0, device="cpu")
     model.learn(steps)
     for episode in list(model.ep_info_buffer or [])[-3:]:
         print({key: round(value, 2) for key, value in episode.items()})
