@@ -248,6 +248,16 @@ def test_crossings_that_could_change_places_are_refused(tmp_path: Path) -> None:
         load_world(str(path))
 
 
+def test_ranges_that_are_not_used_may_name_what_is_not_there(tmp_path: Path) -> None:
+    """A scenario on another map inherits ranges that mean nothing there."""
+    path = tmp_path / "mine.toml"
+    text = 'base = "jaywalk"\nname = "mine"\n[variation]\nseats = [["home_CC", "elsewhere"]]\n'
+    path.write_text(text, "utf-8")
+    assert load_world(str(path)).scenario.variation.kind == "paper"
+    with pytest.raises(ScenarioError, match="home of CC"):
+        load_world(f"{path}@variation.kind=wide")
+
+
 def test_ranges_count_for_the_hash_only_where_they_are_used(tmp_path: Path) -> None:
     hashes = {}
     for kind in ("paper", "wide"):

@@ -186,7 +186,7 @@ def _check_reachable(world: World) -> None:
     navigator = Navigator(world.town, world.agent_ids, spec.clock.steps_per_tick)
     for index, plan in enumerate(spec.agents):
         wanted = [plan.start, plan.home, *(errand.goal for errand in plan.schedule)]
-        for group in spec.variation.seats:
+        for group in spec.variation.seats if spec.variation.kind == "wide" else ():
             wanted += group if set(group) & set(wanted) else []
         stops = dict.fromkeys([*wanted, spec.safe_zone, spec.refuge])
         for goal in stops:
