@@ -65,6 +65,7 @@ HEADLINE = (
         "vr_cafe_exposed",
         "urv",
         "t_rec_origin",
+        "task_score",
         "reached_safety",
         "harm",
         "ocr",
