@@ -16,6 +16,8 @@ from voville_env.scenario import load_world
 from voville_env.sim import TownSim
 
 BATCHES = (1, 16, 256, 4096)
+SHARED = 16
+"""Smallest batch that is also timed on several threads: a smaller one has nothing to share."""
 SCENARIO = "fire_escape_officers"
 WINDOW = (1, 50, 150)
 _TABLE = 64

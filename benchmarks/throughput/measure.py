@@ -25,7 +25,8 @@ class Settings:
     Attributes:
         batches: Batch sizes of the core and of the vector environment.
         seconds: Seconds spent on each row.
-        threads: Threads; above 1, each batch size is timed with one and with so many.
+        threads: Threads; above 1, batches of `cases.SHARED` and more are timed with one and with so
+            many.
         parts: Whether the shares of a step, the copy limit and the start-up are measured.
         cold: Whether start-up is also timed with nothing compiled, which takes half a minute.
         peers: Whether other environments are timed too.
@@ -99,7 +100,6 @@ def _machine() -> dict[str, Any]:
 
 def _rows(settings: Settings, report: Callable[[str], None]) -> list[dict[str, Any]]:
     """One group a batch size, so that memory is held for one size at a time."""
-    counts = (1,) if settings.threads == 1 else (1, settings.threads)
     told: list[dict[str, Any]] = []
 
     def take(group: Sequence[Case]) -> None:
@@ -107,10 +107,11 @@ def _rows(settings: Settings, report: Callable[[str], None]) -> list[dict[str, A
 
     for batch in settings.batches:
         report(f"batched core and VovilleVectorEnv, batch {batch}")
+        counts = {1, settings.threads if batch >= cases.SHARED else 1}
         take(
             [
                 make(batch, threads)
-                for threads in counts
+                for threads in sorted(counts)
                 for make in (cases.core, cases.vector, cases.vector_views)
             ]
         )

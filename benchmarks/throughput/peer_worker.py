@@ -88,7 +88,7 @@ def ocean_trash_pickup(batch: int, folder: str) -> Peer:
 
 
 def overcooked(batch: int, folder: str) -> Peer:
-    """JaxMARL overcooked, 100 steps in one compiled scan over a batch, on one thread."""
+    """JaxMARL overcooked, 25 steps in one compiled scan over a batch, on one thread."""
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -96,7 +96,7 @@ def overcooked(batch: int, folder: str) -> Peer:
     import jaxmarl
 
     env = jaxmarl.make("overcooked")
-    agents, length = len(env.agents), 100
+    agents, length = len(env.agents), 25
 
     def one(state: Any, key: Any) -> Any:
         keys = jax.random.split(key, agents + 1)

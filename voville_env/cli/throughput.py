@@ -17,7 +17,7 @@ def throughput(
     ] = None,
     seconds: Annotated[float, typer.Option(help="Seconds measured per row.")] = 2.0,
     threads: Annotated[
-        int, typer.Option(help="Above 1: batches also with so many threads, and the ratio.")
+        int, typer.Option(help="Above 1: larger batches also with so many threads, and the ratio.")
     ] = 1,
     parts: Annotated[
         bool, typer.Option(help="Shares of a step, copy limit and start of a process.")
