@@ -26,6 +26,14 @@ ACTION = (GROUP, "action")
 """Where the actions lie, `(..., N)` int64."""
 
 
+class _Living(SeededFlat):
+    """TorchRL sends actions of all agents, those who have left among them."""
+
+    def act(self, actions: dict[str, Any]) -> dict[str, Any]:
+        """Those of the agents that take part."""
+        return {agent: actions[agent] for agent in self.env.agents if agent in actions}
+
+
 def torchrl_town(
     env: ParallelEnv[str, Any, Any], *, seed: int | None = None, early_leavers: bool = False
 ) -> PettingZooWrapper:
@@ -47,7 +55,7 @@ def torchrl_town(
         # TorchRL names the one PettingZoo that it is tested with; our tests run it with ours.
         warnings.filterwarnings("ignore", "PettingZoo in TorchRL is tested", UserWarning)
         return PettingZooWrapper(
-            SeededFlat(env),
+            _Living(env),
             use_mask=early_leavers,
             group_map=MarlGroupMapType.ALL_IN_ONE_GROUP,
             categorical_actions=True,
