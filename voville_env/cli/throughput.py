@@ -88,7 +88,7 @@ def _print(told: Mapping[str, Any]) -> None:
 
 def _rows(title: str, rows: Iterable[Mapping[str, Any]]) -> Table:
     table = Table("what", title=title)
-    for name in ("batch", "agent-steps/s", "range", "per CPU s", "µs a call"):
+    for name in ("batch", "agent-\nsteps/s", "range", "per\nCPU s", "µs a\ncall"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         threads = f", {row['threads']} threads" if row["threads"] > 1 else ""
@@ -96,7 +96,7 @@ def _rows(title: str, rows: Iterable[Mapping[str, Any]]) -> Table:
             row["what"] + threads,
             str(row["batch"]),
             _short(row["agent_steps_per_second"]),
-            f"{_short(row['lowest'])} - {_short(row['highest'])}",
+            f"{_short(row['lowest'])}-{_short(row['highest'])}",
             _short(row["agent_steps_per_cpu_second"]),
             f"{row['microseconds']:,.0f}",
         )
