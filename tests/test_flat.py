@@ -235,6 +235,8 @@ def test_out_is_filled_and_returned(seen: list[Observation]) -> None:
     assert flatten(batch, out=out) is out
     assert np.array_equal(out, flatten(batch))
     assert (whole[:, 0] == 7).all() and (whole[:, -2:] == 7).all()
+    spread = np.empty((6, 2 * FLAT_SIZE), np.float32)[:, ::2]
+    assert np.array_equal(flatten(batch, out=spread), out) and np.array_equal(spread, out)
     empty = {key: array[:0] for key, array in batch.items()}
     assert flatten(empty).shape == (0, FLAT_SIZE)
 

@@ -40,7 +40,7 @@ class ParallelFlat(ParallelObservation):
         Raises:
             InvalidValueError: If the observations are others, or `vector` is the key of the mask.
         """
-        if not isinstance(vector, str) or vector == "action_mask":
+        if vector == "action_mask":
             raise InvalidValueError(f"vector is {vector!r}; allowed: any key but 'action_mask'")
         super().__init__(env, lambda: masked_space(vector))
         self._vector = vector

@@ -111,7 +111,6 @@ class SharedPolicyVecEnv(VecEnv):
         self._returns[:] = 0
         self._lengths[:] = 0
         self._terms[:] = 0
-        self.reset_infos = [{} for _ in range(self.num_envs)]
         return self._shown(observations)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
