@@ -112,6 +112,27 @@ def test_episodes_are_played_on_training_seeds_alone() -> None:
     assert all(seed in suite.train and seed not in suite.evaluation for seed in seen)
 
 
+def test_windows_are_slots_of_one_environment_and_settled_people_only_wait() -> None:
+    from sb3_contrib.common.maskable.utils import get_action_masks
+
+    env, batches = make_env(small(windows=((1, 28, 32), (2, 100, 101)), envs=2))
+    env.seed(0)
+    env.reset()
+    names = [name for batch in batches for name in batch.agents]
+    assert env.get_attr("agent") == names
+    assert env.get_attr("agent", [0, 19, 10]) == [names[0], names[19], names[10]]
+    assert env.env_is_wrapped(object) == [False] * 20
+    masks = get_action_masks(env)
+    assert masks.shape == (20, 10)
+    assert masks[:, 0].all()
+    own = np.concatenate([batch.sim.observations["self"].reshape(-1, 12) for batch in batches])
+    idle = own[:, 8] == 1
+    assert idle.sum() > 10, "most people have no errand then"
+    assert (masks[idle].sum(axis=1) == 1).mean() > 0.5
+    assert (masks[~idle].sum(axis=1) > 1).all()
+    np.testing.assert_array_equal(env.env_method("action_masks", indices=[13])[0], masks[13])
+
+
 @pytest.mark.parametrize("algorithm", ["ppo", "maskable-ppo"])
 def test_numpy_plays_what_the_learner_learned(algorithm: str, tmp_path: Path) -> None:
     import torch

@@ -122,14 +122,17 @@ def repeatable(threads: int) -> Iterator[None]:
         torch.use_deterministic_algorithms(before[1])
 
 
-def _class(config: TrainConfig) -> Any:
+def _class(config: TrainConfig) -> tuple[Any, dict[str, Any]]:
+    """The learner, and what only it takes."""
     if config.algorithm == MASKABLE_PPO:
         from sb3_contrib import MaskablePPO
 
-        return MaskablePPO
+        from voville_env.wrappers.sb3_active import ActiveRolloutBuffer
+
+        return MaskablePPO, {"rollout_buffer_class": ActiveRolloutBuffer}
     from stable_baselines3 import PPO
 
-    return PPO
+    return PPO, {}
 
 
 def falling(rate: float, remaining: float) -> float:
@@ -151,7 +154,8 @@ def _fresh(config: TrainConfig, env: Any, logs: str | None) -> Any:
     set_ = config.learning
     activation = nn.Tanh if set_.activation == "tanh" else nn.ReLU
     hidden = list(set_.hidden)
-    return _class(config)(
+    learner, own = _class(config)
+    return learner(
         "MlpPolicy",
         env,
         learning_rate=partial(falling, set_.learning_rate),
@@ -169,12 +173,14 @@ def _fresh(config: TrainConfig, env: Any, logs: str | None) -> Any:
         seed=config.seed,
         device="cpu",
         verbose=0,
+        **own,
     )
 
 
 def _loaded(start: Path, config: TrainConfig, env: Any, logs: str | None) -> Any:
     """The model of a checkpoint; its draws and episodes from here on are new ones."""
-    model = _class(config).load(start, env=env, device="cpu", tensorboard_log=logs)
+    learner, _ = _class(config)
+    model = learner.load(start, env=env, device="cpu", tensorboard_log=logs)
     steps = int(model.num_timesteps)
     model.set_random_seed(draw(("resume", config.seed, steps), 0, 2**32 - 1))
     return model
