@@ -21,7 +21,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorSta
 
 import voville_env
 from voville_env import ENVIRONMENTS
-from voville_env.core.codes import Action, Instruction, Rule
+from voville_env.core.codes import Action, Instruction, Rule, Terrain
 from voville_env.core.fields import OCCUPIED
 from voville_env.errors import InvalidValueError, LifecycleError
 from voville_env.flat import flatten
@@ -415,6 +415,8 @@ def test_the_quick_lawful_rule_case_by_case() -> None:
         row["authority"][4] = changes.get("order", 0)
         if "ahead" in changes:
             row["tiles"][5, 6] = changes["ahead"]
+            row["tiles"][4, 5] = row["tiles"][6, 5] = changes["beside"]
+            row["self"][4] = changes["step"]
         return int(lawful_fast({key: array[None] for key, array in row.items()})[0])
 
     red = 1 << Rule.RED_LIGHT
@@ -424,7 +426,17 @@ def test_the_quick_lawful_rule_case_by_case() -> None:
     assert decide(way=(5, Action.MOVE_E, red, 3)) == Action.MOVE_E
     assert decide(way=(0, 0, 0, 0)) == decide(way=(-1, Action.MOVE_E, 0, 0)) == Action.WAIT
     assert decide(order=Instruction.HOLD) == Action.WAIT
-    assert decide(ahead=OCCUPIED | 1) != Action.MOVE_E
+    one["tiles"][5, 5] = Terrain.PAVEMENT
+    behind = OCCUPIED | Terrain.PAVEMENT
+    for beside, moves in (
+        (Terrain.PAVEMENT, {Action.WAIT, Action.MOVE_N, Action.MOVE_S}),
+        (behind, {Action.WAIT}),
+        (Terrain.ROAD, {Action.WAIT}),
+        (Terrain.PRIVATE_FLOOR, {Action.WAIT}),
+        (Terrain.CORDON, {Action.WAIT}),
+    ):
+        found = {decide(ahead=behind, beside=beside, step=step) for step in range(8)}
+        assert found == moves, beside
     batch = {key: np.stack([array, array])[None] for key, array in one.items()}
     assert lawful_fast(batch).shape == direct_fast(batch).shape == (1, 2)
 

@@ -41,18 +41,19 @@ def run(env: VovilleVectorEnv, steps: int, seed: int = 0) -> list[str]:
     return [digest_of(list(env.step(sampled(env, generator)))) for _ in range(steps)]
 
 
-def test_each_environment_is_the_single_one() -> None:
+@pytest.mark.parametrize("name", ["jaywalk", "jaywalk@variation.kind=wide"])
+def test_each_environment_is_the_single_one(name: str) -> None:
     seeds = [0, 7, 2**64 - 1]
-    env = VovilleVectorEnv("jaywalk", 3, window=(1, 28, 60), terminal_goal=True)
+    env = VovilleVectorEnv(name, 3, window=(1, 28, 60), terminal_goal=True)
     singles = [
-        voville_env.parallel_env("jaywalk", window=(1, 28, 60), terminal_goal=True) for _ in seeds
+        voville_env.parallel_env(name, window=(1, 28, 60), terminal_goal=True) for _ in seeds
     ]
     observations, infos = env.reset(seed=seeds)
     for b, single in enumerate(singles):
         seen, told = single.reset(seed=seeds[b])
-        for n, name in enumerate(env.agents):
-            assert same({k: v[b, n] for k, v in observations.items()}, seen[name])
-            assert same(infos["reward_terms"][b, n], told[name]["reward_terms"])
+        for n, agent in enumerate(env.agents):
+            assert same({k: v[b, n] for k, v in observations.items()}, seen[agent])
+            assert same(infos["reward_terms"][b, n], told[agent]["reward_terms"])
     assert env.episode_seeds.tolist() == seeds
     generator = np.random.default_rng(0)
     left_early = 0
@@ -64,23 +65,24 @@ def test_each_environment_is_the_single_one() -> None:
             left_early += 1
             actions[~live] = 99
         observations, rewards, ends, cuts, infos = env.step(actions)
+        assert not env.sim.actions[~live].any()
         for b, single in enumerate(singles):
-            row = {name: actions[b, n] for n, name in enumerate(env.agents) if live[b, n]}
+            row = {agent: actions[b, n] for n, agent in enumerate(env.agents) if live[b, n]}
             assert set(row) == set(single.agents)
             seen, gained, ended, cut, told = single.step(row)
-            for n, name in enumerate(env.agents):
-                if name not in row:
+            for n, agent in enumerate(env.agents):
+                if agent not in row:
                     assert not (rewards[b, n] or ends[b, n] or cuts[b, n])
                     assert not infos["reward_terms"][b, n].any()
                     continue
-                assert same({k: v[b, n] for k, v in observations.items()}, seen[name])
+                assert same({k: v[b, n] for k, v in observations.items()}, seen[agent])
                 assert (rewards[b, n], ends[b, n], cuts[b, n]) == (
-                    gained[name],
-                    ended[name],
-                    cut[name],
+                    gained[agent],
+                    ended[agent],
+                    cut[agent],
                 )
-                assert same(infos["reward_terms"][b, n], told[name]["reward_terms"])
-            staying = [name for n, name in enumerate(env.agents) if infos["live"][b, n]]
+                assert same(infos["reward_terms"][b, n], told[agent]["reward_terms"])
+            staying = [agent for n, agent in enumerate(env.agents) if infos["live"][b, n]]
             assert staying == single.agents
     assert left_early > 20 and not infos["live"].any()
 
@@ -492,8 +494,10 @@ def test_an_environment_can_end_with_one_of_its_agents() -> None:
 
 @pytest.mark.parametrize("way", ["pickle", "deepcopy"])
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_a_copy_in_mid_episode_goes_on_alike(way: str, autoreset: Any) -> None:
-    env = VovilleVectorEnv("fire_escape_officers", 2, window=SHORT, autoreset=autoreset)
+@pytest.mark.parametrize("kind", ["paper", "wide"])
+def test_a_copy_in_mid_episode_goes_on_alike(way: str, autoreset: Any, kind: str) -> None:
+    name = f"fire_escape_officers@variation.kind={kind}"
+    env = VovilleVectorEnv(name, 2, window=SHORT, autoreset=autoreset)
     env.reset(seed=1)
     for steps in (5, STEPS - 5):  # in mid-episode, and at its very end
         run(env, steps)

@@ -227,9 +227,9 @@ class VovilleGymVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     def _tell(self) -> None:
         if not self._policies:
             return
-        sim, restarted = self.towns.sim, self.towns.restarted
+        sim = self.towns.sim
         for b, policy in enumerate(self._policies):
-            if restarted[b] or sim.state[b].step % sim.config[0].steps_per_tick == 0:
+            if sim.state[b].step % sim.config[0].steps_per_tick == 0:  # also where one began anew
                 events = self.towns.drain(b) if policy.hears else sim.events[b, :0]
                 policy.close_tick(events)
 
