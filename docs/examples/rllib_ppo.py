@@ -7,9 +7,8 @@ import os
 import sys
 from typing import Any
 
-# Before ray is imported: no usage statistics, and no token file in the home folder.
+# Before ray is imported: no usage statistics.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
