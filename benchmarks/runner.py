@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -147,8 +148,9 @@ def _results(work: list[Job], jobs: int) -> Iterator[tuple[EpisodeKey, Result]]:
 
 
 def _worker(path: list[str]) -> None:
-    """Workers look for `module:factory` policies where their parent does."""
+    """Workers look for `module:factory` policies where their parent does, silently."""
     sys.path[:] = path
+    os.environ["VOVILLE_QUIET"] = "1"
 
 
 def play_episode_warm_up(job: Job) -> None:

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +29,9 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CORE = Path(__file__).parent
+TICK_SECONDS = 10.0
+MAX_ATTEMPTS = 200
+"""Each function with a cache file of its own may fail to be written, one after another."""
 _config: Any = numba.config
 _njit: Any = numba.njit
 
@@ -41,23 +49,34 @@ def source_hash() -> str:
     return digest.hexdigest()[:12]
 
 
-def _candidates() -> list[Path]:
+def _owned(folder: Path) -> bool:
+    """Whether nobody else can put files there: they are unpickled, so they are as good as code."""
+    if not hasattr(os, "getuid"):
+        return True
+    facts = folder.lstat()
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & 0o002
+
+
+def _candidates() -> Iterator[Path]:
     if given := os.environ.get("NUMBA_CACHE_DIR"):
-        return [Path(given)]
-    places = []
+        yield Path(given)
+        return
     if base := os.environ.get("XDG_CACHE_HOME"):
-        places.append(Path(base))
+        yield Path(base)
     if home := os.environ.get("HOME") or os.environ.get("USERPROFILE"):
-        places.append(Path(home) / ".cache")
+        yield Path(home) / ".cache"
     owner = os.getuid() if hasattr(os, "getuid") else "user"
-    places.append(Path(tempfile.gettempdir()) / f"voville-{owner}")
-    return places
+    with suppress(OSError):
+        place = Path(tempfile.gettempdir()) / f"voville-{owner}"
+        place.mkdir(exist_ok=True, mode=0o700)
+        if _owned(place):
+            yield place
 
 
 def _usable(folder: Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+        if not (_owned(folder) and _owned(folder.parent)):
             return False
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -90,10 +109,62 @@ def is_warm() -> bool:
 
 
 def announce() -> None:
-    """Tells the user on stderr that a first call is about to compile."""
-    if not _config.DISABLE_JIT and not is_warm():
-        sys.stderr.write("voville: compiling the simulation core, once; about twenty seconds\n")
+    """Tells the user on stderr, once a process, that a first call is about to compile.
+
+    Nothing is said where compiled code is at hand or `VOVILLE_QUIET` is set.
+    """
+    if _first.told or _config.DISABLE_JIT or is_warm():
+        return
+    _first.told = _first.pending = True
+    folder = cache_folder()
+    kept = f"once; kept in {folder}" if folder else "in this process only: no folder to keep it in"
+    _say(f"compiling the simulation core, {kept}")
+
+
+@dataclass
+class _First:
+    """The first compilation of this process.
+
+    Attributes:
+        told: Whether the user was told of it.
+        pending: Whether it is still to be finished.
+        seconds: How long it has taken so far.
+    """
+
+    told: bool = False
+    pending: bool = False
+    seconds: float = 0.0
+
+
+_first = _First()
+
+
+def _say(text: str) -> None:
+    if not os.environ.get("VOVILLE_QUIET") and sys.stderr is not None:
+        sys.stderr.write(f"voville: {text}\n")
         sys.stderr.flush()
+
+
+@contextmanager
+def _timed(function: Callable[..., Any]) -> Iterator[None]:
+    """Shows that time passes while the core is being compiled, and says when it is done."""
+    start, ended = time.perf_counter(), threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(TICK_SECONDS):
+            _say(f"still compiling, {_first.seconds + time.perf_counter() - start:.0f} s so far")
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        ticker.join()
+        _first.seconds += time.perf_counter() - start
+    if "run_batch" in getattr(function, "__name__", ""):
+        _first.pending = False
+        _say(f"compiled in {_first.seconds:.0f} s")
 
 
 def small(function: Function) -> Any:
@@ -141,7 +212,10 @@ def kernel(
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a compiled function; damaged files of the cache are thrown away and made anew.
+    """Calls a compiled function, whatever state its cache is in.
+
+    Damaged files are thrown away and made anew; where a file cannot be written (a full disk, say),
+    the compiled function is used without.
 
     Args:
         function: An entry point.
@@ -150,12 +224,36 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     Returns:
         What it returns.
     """
-    try:
-        return function(*arguments)
-    except (EOFError, pickle.UnpicklingError):
-        folder = cache_folder()
-        if folder is None:
-            raise
+    if not _first.pending:
+        return _survive(function, arguments)
+    with _timed(function):
+        return _survive(function, arguments)
+
+
+def _survive(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    for attempt in range(MAX_ATTEMPTS):
+        try:
+            return function(*arguments)
+        except Exception as error:
+            if not _raised_by_cache(error):
+                raise
+            _mend(error, first=attempt == 0)
+    return function(*arguments)
+
+
+def _raised_by_cache(error: Exception) -> bool:
+    """Whether a cache file was being read or written; then the function has not begun to run."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == "numba.core.caching" for frame, _ in frames)
+
+
+def _mend(error: Exception, *, first: bool) -> None:
+    folder = cache_folder()
+    if isinstance(error, OSError):
+        # The function that could not be written is compiled all the same: the next attempt uses it.
+        if first:
+            _say(f"compiled code cannot be kept in {folder}: {error}")
+    elif folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        return function(*arguments)
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
