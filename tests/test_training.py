@@ -231,8 +231,10 @@ def test_the_command_line_trains_resumes_and_sweeps(tmp_path: Path) -> None:
     study = tmp_path / "study"
     words = ["penalty-sweep", *options, "--total-steps", "80", "--sanctions", "0,-1"]
     for _ in range(2):
-        done = runner.invoke(train_app, [*words, "--seeds", "2", "--out", str(study)])
+        done = runner.invoke(
+            train_app, [*words, "--seeds", "2", "--trainings", "2", "--out", str(study)]
+        )
         assert done.exit_code == 0, done.output
     rows = (study / "penalty.csv").read_text().splitlines()
-    assert len(rows) == 5
-    assert (study / "sanction_-1.0" / "weights.npz").exists()
+    assert len(rows) == 1 + 2 * 2 * 2
+    assert (study / "sanction_-1.0" / "seed_1" / "weights.npz").exists()

@@ -123,13 +123,15 @@ def penalty_sweep(
     torch_threads: TorchThreads = None,
     reward: Reward = None,
     set_: Setting = None,
+    trainings: Annotated[int, typer.Option(help="Trainings a weight, each with its own seed.")] = 3,
     seeds: Annotated[int, typer.Option(help="Held-out seeds that each is played on.")] = 10,
     out: Out = None,
 ) -> None:
-    """Trains a small agent for each weight of a sanction; plays all on the same held-out seeds.
+    """Trains small agents for each weight of a sanction; plays all on the same held-out seeds.
 
-    Writes penalty.csv, one row a weight and seed, and with matplotlib penalty.png and penalty.svg:
-    task score against unwarranted violations. Started again on the same folder it goes on.
+    Writes penalty.csv, one row a weight, training and seed, and with matplotlib penalty.png and
+    penalty.svg: task score against unwarranted violations. Started again on the same folder it goes
+    on.
     """
     from pave_policy.commands.training.penalty import sweep
 
@@ -139,7 +141,14 @@ def penalty_sweep(
     folder = out or fresh_folder(Path("runs"), f"penalty-{config.scenario}")
     with bar(config.total_steps) as told:
         table = sweep(
-            config, weights, folder, command_line(), seeds=seeds, progress=told, say=remark
+            config,
+            weights,
+            folder,
+            command_line(),
+            trainings=trainings,
+            seeds=seeds,
+            progress=told,
+            say=remark,
         )
     typer.echo(table)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,13 +73,16 @@ def penalty_figure(path: Path | str) -> Figure:
         path: The table of `voville train penalty-sweep`.
 
     Returns:
-        The figure; intervals are over held-out seeds, of one training a weight.
+        The figure; each training is one number, its mean over held-out seeds, and intervals are
+        over trainings.
 
     Raises:
         InvalidValueError: If the table is none, or empty.
         MissingExtraError: If matplotlib is not installed.
     """
-    rows = read_rows(path, (SANCTION, "task_score", "unwarranted", "vr_near", "vr_far"))
+    rows = read_rows(
+        path, (SANCTION, "train_seed", "task_score", "unwarranted", "vr_near", "vr_far")
+    )
     need(rows, "trainings")
     weights = sorted({row[SANCTION] or 0.0 for row in rows}, reverse=True)
     with drawing():
@@ -143,8 +147,14 @@ def _reach(axes: Axes, rows: Sequence[Row], weights: Sequence[float]) -> None:
 def _mean(
     rows: Sequence[Row], weight: float, key: str, limits: tuple[float, float] | None = None
 ) -> Summary | None:
-    found = [row[key] for row in rows if (row[SANCTION] or 0.0) == weight]
-    return summarise([value for value in found if value is not None], limits=limits)
+    """Over trainings of a weight, each of which is its mean over held-out seeds."""
+    of_training: dict[float | None, list[float]] = {}
+    for row in rows:
+        value = row[key]
+        if (row[SANCTION] or 0.0) == weight and value is not None:
+            of_training.setdefault(row["train_seed"], []).append(value)
+    means = [math.fsum(values) / len(values) for values in of_training.values()]
+    return summarise(means, limits=limits)
 
 
 def curves_figure(paths: Mapping[str, Path | str]) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 from pave_policy.commands.training.config import TrainConfig, load_config
@@ -27,11 +28,12 @@ def sweep(
     out: Path,
     command: str,
     *,
+    trainings: int,
     seeds: int,
     progress: Progress,
     say: Say = lambda text: None,
 ) -> Path:
-    """Trains one network a weight of the sanction, and plays each on the same held-out seeds.
+    """Trains networks for each weight of the sanction; plays all on the same held-out seeds.
 
     A training that is already in the folder, with the same configuration, is taken as it is, so
     that a sweep that was stopped goes on.
@@ -41,6 +43,7 @@ def sweep(
         sanctions: Weights of the sanction term.
         out: The folder.
         command: The command line, for the record.
+        trainings: Trainings a weight, with seeds from that of the configuration on.
         seeds: Held-out seeds.
         progress: Told how far each training is.
         say: Told what comes next, in words.
@@ -51,22 +54,24 @@ def sweep(
     Raises:
         InvalidValueError: If there is nothing to sweep, or the folder holds something else.
     """
+    if trainings < 1:
+        raise InvalidValueError(f"trainings is {trainings}; allowed: at least 1")
     if len(set(sanctions)) != len(sanctions) or not sanctions:
         raise InvalidValueError(f"sanctions is {list(sanctions)}; allowed: distinct numbers")
     held = held_out(config.scenario, seeds)
     if len(held) < seeds:
         raise InvalidValueError(f"seeds is {seeds}; allowed: at most {len(held)}")
     rows: list[dict[str, float | None]] = []
-    for weight in sanctions:
+    for weight, number in product(sanctions, range(trainings)):
         rewards = config.rewards.model_copy(update={"sanction": float(weight)})
-        own = config.model_copy(update={"rewards": rewards})
-        folder = out / f"sanction_{write_value(float(weight))}"
-        say(f"sanction {weight:g}: training")
+        seed = config.seed + number
+        own = config.model_copy(update={"rewards": rewards, "seed": seed})
+        say(f"sanction {weight:g}, training {number + 1} of {trainings}")
+        folder = out / f"sanction_{write_value(float(weight))}" / f"seed_{seed}"
         path = _trained(own, folder, command, progress)
-        say(f"sanction {weight:g}: playing {seeds} held-out seeds")
-        for row in evaluate_weights(path, config.scenario, held, config.windows[0]):
-            head = {"sanction": float(weight), "train_seed": config.seed}
-            rows.append({**head, "steps": config.total_steps, **row})
+        head = {"sanction": float(weight), "train_seed": seed, "steps": config.total_steps}
+        played = evaluate_weights(path, config.scenario, held, config.windows[0])
+        rows += [{**head, **row} for row in played]
     table = out / TABLE
     write_table(table, rows)
     if has_matplotlib():
@@ -93,7 +98,7 @@ def write_table(path: Path, rows: Sequence[dict[str, float | None]]) -> None:
 
     Args:
         path: The file.
-        rows: One a weight and seed.
+        rows: One a weight, training and held-out seed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
