@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import types
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CORE = Path(__file__).parent
 _config: Any = numba.config
 _njit: Any = numba.njit
+_types: Any = numba.types
 
 
 @cache
@@ -148,10 +148,10 @@ def _part(function: Function) -> Any:
 
 
 def _wide(argument: Any) -> Any:
-    plain = types.unliteral(argument)
+    plain = _types.unliteral(argument)
     return (
-        types.int64
-        if isinstance(plain, (types.Integer, types.Boolean)) and (plain != types.uint64)
+        _types.int64
+        if isinstance(plain, (_types.Integer, _types.Boolean)) and (plain != _types.uint64)
         else plain
     )
 
