@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import types
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,6 +34,7 @@ MAX_ATTEMPTS = 200
 """Each function with a cache file of its own may fail to be written, one after another."""
 _config: Any = numba.config
 _njit: Any = numba.njit
+_types: Any = numba.types
 
 
 @cache
@@ -219,10 +219,10 @@ def _part(function: Function) -> Any:
 
 
 def _wide(argument: Any) -> Any:
-    plain = types.unliteral(argument)
+    plain = _types.unliteral(argument)
     return (
-        types.int64
-        if isinstance(plain, (types.Integer, types.Boolean)) and (plain != types.uint64)
+        _types.int64
+        if isinstance(plain, (_types.Integer, _types.Boolean)) and (plain != _types.uint64)
         else plain
     )
 

@@ -241,6 +241,7 @@ STATE = _record(
         ("officer_id", "i4", (4,)),
         ("officer_left", "i4", (4,)),
         ("n_instructions", "i4"),
+        ("ranks", "i4", (_C,)),  # scratch: peers of the person being observed for, nearest first
         ("event_count", "i4"),
         ("event_lost", "i4"),
     ]

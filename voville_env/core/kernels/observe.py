@@ -30,8 +30,6 @@ from voville_env.core.layout import (
 
 PEERS = fields.PEER_ROWS
 CUES = fields.CUE_ROWS
-_BYTE = np.uint64(255)
-_NIBBLE = np.uint64(15)
 _FIRE = int(CueType.FIRE)
 _LATE = int(CueType.TIME_PRESSURE)
 _TALK = int(CueType.CONVERSATION)
@@ -133,43 +131,37 @@ def write_peer(config, state, agent, i, other, rows, k):
 
 
 @kernel
-def inserted(word, at, size, value):
-    """A word of packed numbers of some bits each, with one put in at a place, the rest behind."""
-    shift = np.uint64(at * size)
-    low = word & ((np.uint64(1) << shift) - np.uint64(1))
-    return low | np.uint64(value) << shift | (word ^ low) << np.uint64(size)
+def rank(state, count, key):
+    """Puts a key into the ascending list of those found so far; returns how many there are now."""
+    at = count
+    while at > 0 and state.ranks[at - 1] > key:
+        state.ranks[at] = state.ranks[at - 1]
+        at -= 1
+    state.ranks[at] = key
+    return count + 1
 
 
 @kernel
 def write_peers(town, config, state, agent, i, rows, tiles):
     """Fills the peer rows, nearest first, and marks visible people in the tile window."""
-    nearest = np.uint64(0)  # indices of peers, four bits each, the nearest lowest
-    aways = np.uint64(0)  # their distances, eight bits each
     count = 0
-    tile = agent.tile
     people = config.n_agents + config.n_confederates
+    x = column(agent.tile)
+    y = line(agent.tile)
     for j in range(state.n_characters):
         other = state.agents[j]
-        dx = column(other.tile) - column(tile)
-        dy = line(other.tile) - line(tile)
+        dx = column(other.tile) - x
+        dy = line(other.tile) - y
         away = abs(dx) + abs(dy)
         if away > config.peer_radius or j == i or other.active == 0:
             continue
-        if not sees(town, tile, dx, dy):
+        if not sees(town, agent.tile, dx, dy):
             continue
         mark(dx, dy, tiles, fields.OCCUPIED)
-        if j >= people or not same_context(town, tile, other.tile):
-            continue
-        at = 0
-        while at < count and np.int64(aways >> np.uint64(8 * at) & _BYTE) <= away:
-            at += 1
-        if at < PEERS:
-            nearest = inserted(nearest, at, 4, j)
-            aways = inserted(aways, at, 8, away)
-            count = min(count + 1, PEERS)
-    for k in range(count):
-        j = np.int64(nearest >> np.uint64(4 * k) & _NIBBLE)
-        write_peer(config, state, agent, i, state.agents[j], rows, k)
+        if j < people and same_context(town, agent.tile, other.tile):
+            count = rank(state, count, away << 4 | j)
+    for k in range(min(count, PEERS)):
+        write_peer(config, state, agent, i, state.agents[state.ranks[k] & 15], rows, k)
     for k in range(count, PEERS):
         rows[k, 0] = rows[k, 1] = rows[k, 2] = rows[k, 5] = 0
         rows[k, 3] = rows[k, 4] = -1

@@ -14,7 +14,7 @@ from voville_env.core.kernels import (
     scripts,
     signals,
 )
-from voville_env.core.layout import EVENTS
+from voville_env.core.layout import CHARACTERS, EVENTS
 
 STEP = 0
 RESET = 1
@@ -43,6 +43,8 @@ def observe_all(town, config, state, obs):
     if config.with_observation != 0:
         for i in range(config.n_agents):
             observe.observe(town, config, state, i, obs[i])
+        for k in range(CHARACTERS):  # no trace of what was observed is left in the state
+            state.ranks[k] = 0
 
 
 @kernel
