@@ -65,8 +65,9 @@ def close(
 def signal(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
-    """Signals of a new tick."""
+    """Clock and signals of a new tick."""
     for b in range(state.shape[0]):
+        schedule.set_clock(config[0], state[b])
         signals.update(town[0], config[0], state[b], events[b])
 
 
@@ -129,7 +130,7 @@ PHASES = (
     Phase("movement", move, each_tick=False),
     Phase("sanctions and rewards", reward, each_tick=False),
     Phase("end of tick", close, each_tick=True),
-    Phase("signals", signal, each_tick=True),
+    Phase("clock, signals", signal, each_tick=True),
     Phase("hazards, schedules, escapes", hazard, each_tick=True),
     Phase("officers, jaywalkers, instructions", script, each_tick=True),
     Phase("rules at stake, oracle", opportunity, each_tick=True),
