@@ -341,7 +341,6 @@ def test_runs_without_draws_do_not_depend_on_the_seed() -> None:
             moves = dict.fromkeys(env.agents, 0) | {"TP": int(observations["TP"]["routes"][0, 1])}
             observations, *_ = env.step(moves)
         env.sim.state[0].seed = 0
-        env.sim.state[0].agents["draw"] = 0
         kept.append(env.sim.state.tobytes())
     assert kept[0] == kept[1]
 

@@ -262,6 +262,7 @@ class TownSim:
         state = self.state[index]
         state.signal_red[k], state.signal_green[k] = red, green
         state.signal_start[k] = green_start % (red + green)
+        state.signal_phase[k] = (state.tick - state.signal_start[k]) % (red + green)
 
     def global_state(self, index: int = 0) -> NDArray[np.float32]:
         """A fixed-size picture of the whole town for centralised critics.

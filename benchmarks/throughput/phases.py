@@ -34,7 +34,7 @@ signals: Any = _signals
 step: Any = _step
 
 
-@kernel
+@kernel(entry=True)
 def move(town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any) -> None:
     """Outcome records cleared, and everybody's move."""
     for b in range(state.shape[0]):
@@ -42,7 +42,7 @@ def move(town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, e
         movement.move(town[0], config[0], state[b], actions[b])
 
 
-@kernel
+@kernel(entry=True)
 def reward(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -52,7 +52,7 @@ def reward(
         rewards.update(town[0], config[0], state[b], events[b], out[b])
 
 
-@kernel
+@kernel(entry=True)
 def close(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -61,16 +61,17 @@ def close(
         conduct.close_tick(town[0], config[0], state[b], events[b])
 
 
-@kernel
+@kernel(entry=True)
 def signal(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
-    """Signals of a new tick."""
+    """Clock and signals of a new tick."""
     for b in range(state.shape[0]):
+        schedule.set_clock(config[0], state[b])
         signals.update(town[0], config[0], state[b], events[b])
 
 
-@kernel
+@kernel(entry=True)
 def hazard(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -81,7 +82,7 @@ def hazard(
         hazards.update_escape(town[0], config[0], state[b], events[b], burning)
 
 
-@kernel
+@kernel(entry=True)
 def script(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -92,7 +93,7 @@ def script(
         scripts.deliver(town[0], config[0], state[b], events[b])
 
 
-@kernel
+@kernel(entry=True)
 def opportunity(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -101,7 +102,7 @@ def opportunity(
         opportunities.update(town[0], config[0], state[b], events[b])
 
 
-@kernel
+@kernel(entry=True)
 def observe(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -129,7 +130,7 @@ PHASES = (
     Phase("movement", move, each_tick=False),
     Phase("sanctions and rewards", reward, each_tick=False),
     Phase("end of tick", close, each_tick=True),
-    Phase("signals", signal, each_tick=True),
+    Phase("clock, signals", signal, each_tick=True),
     Phase("hazards, schedules, escapes", hazard, each_tick=True),
     Phase("officers, jaywalkers, instructions", script, each_tick=True),
     Phase("rules at stake, oracle", opportunity, each_tick=True),

@@ -34,6 +34,7 @@ MAX_ATTEMPTS = 200
 """Each function with a cache file of its own may fail to be written, one after another."""
 _config: Any = numba.config
 _njit: Any = numba.njit
+_types: Any = numba.types
 
 
 @cache
@@ -167,35 +168,24 @@ def _timed(function: Callable[..., Any]) -> Iterator[None]:
         _say(f"compiled in {_first.seconds:.0f} s")
 
 
-def small(function: Function) -> Any:
-    """Compiles a small function into its callers.
-
-    Args:
-        function: A function on records, arrays and numbers.
-
-    Returns:
-        As `kernel`.
-    """
-    return kernel(function, inline="always")
-
-
-def kernel(
-    function: Function | None = None, *, parallel: bool = False, inline: str = "never"
-) -> Any:
+def kernel(function: Function | None = None, *, entry: bool = False, parallel: bool = False) -> Any:
     """Compiles a function for the core.
 
     Args:
         function: A function on records, arrays and numbers.
+        entry: Whether Python calls it. Only such functions are kept on disk, with all that they
+            call; the others are parts of them.
         parallel: Whether `prange` loops may run on several threads.
-        inline: `"always"` for the small ones that are called with many combinations of integer
-        types;
-            each combination would otherwise be compiled for itself.
 
     Returns:
         The compiled function, or the function itself with the JIT switched off.
     """
     if function is None:
-        return lambda inner: kernel(inner, parallel=parallel, inline=inline)
+        return lambda inner: kernel(inner, entry=entry, parallel=parallel)
+    if _config.DISABLE_JIT:
+        return function
+    if not entry:
+        return _part(function)
     folder = cache_folder()
     kept = _config.CACHE_DIR
     _config.CACHE_DIR = str(folder or "")
@@ -205,10 +195,36 @@ def kernel(
             nogil=True,
             error_model="numpy",
             parallel=parallel,
-            inline=inline,
+            no_cfunc_wrapper=True,
         )(function)
     finally:
         _config.CACHE_DIR = kept
+
+
+def _part(function: Function) -> Any:
+    """Compiles a function that only compiled code calls, once: its integers are 64 bits wide.
+
+    Numba would compile it anew for each combination of widths that a caller has at hand.
+    """
+    part = _njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(
+        function
+    )
+    compile_one = part.compile
+
+    def compile_wide(signature: Any) -> Any:
+        return compile_one(tuple(_wide(argument) for argument in signature))
+
+    part.compile = compile_wide
+    return part
+
+
+def _wide(argument: Any) -> Any:
+    plain = _types.unliteral(argument)
+    return (
+        _types.int64
+        if isinstance(plain, (_types.Integer, _types.Boolean)) and (plain != _types.uint64)
+        else plain
+    )
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -28,7 +28,7 @@ SIGHT = 20
 """Radius of the visibility table, in tiles."""
 SIGHT_ROWS = 2 * SIGHT + 1
 PAD = fields.WINDOW // 2
-PADDED = codes.WIDTH + 2 * PAD
+WINDOW_TILES = fields.WINDOW**2
 UNREACHABLE = 0xFFFF
 NO_SIGNAL = 255
 FAR = 255
@@ -51,18 +51,18 @@ _C = CHARACTERS
 ROUTE = _record(
     [
         ("distance", "u2"),  # steps to the destination, UNREACHABLE if there is no way
-        ("signal_steps", "u2"),  # steps to the first signalised crosswalk entry on the way
+        ("signal_ticks", "u2"),  # whole ticks of steps before the first signalised crosswalk entry
         ("next", "u1"),  # Direction of the first step, 4 at the destination
         ("bits", "u1"),  # static rule bits (R2 to R5) broken in the next four tiles
         ("signal", "u1"),  # signal of that entry, NO_SIGNAL if none
-        ("cost", "u1"),  # rules broken along the whole way, capped: the tie-break of C-79
+        ("signal_rest", "u1"),  # steps before that entry beyond those ticks
     ]
 )
 
 TOWN = _record(
     [
         ("terrain", "u1", (_T,)),  # Terrain
-        ("window", "u1", (PADDED * PADDED,)),  # terrain with a border of walls, for the tile window
+        ("windows", "u1", (_T, WINDOW_TILES)),  # terrain around each tile, walls beyond the border
         ("verb", "u1", (_T, 4)),  # Verb of a step in each direction
         ("bits", "u1", (_T, 4)),  # static rule bits of that step (R2 to R5)
         ("entry", "u1", (_T, 4)),  # signal of a signalised crosswalk entered by it, or NO_SIGNAL
@@ -175,7 +175,6 @@ AGENT = _record(
         ("carrying", "u1"),
         ("intent", "i4"),  # tile wanted in this step
         ("fate", "u1"),
-        ("draw", "u8"),
         ("relevant", "u1"),  # trigger-relevant rules at stake in this tick
         ("unrelated", "u1"),  # other rules at stake
         ("violated", "u1"),  # rules broken in this tick
@@ -216,6 +215,8 @@ STATE = _record(
         ("agents", AGENT, (_C,)),  # directly behind an 8-byte field: NumPy does not align it itself
         ("step", "i4"),  # steps since the start of the run
         ("tick", "i4"),  # absolute tick
+        ("day", "i4"),  # of that tick, from 1
+        ("day_tick", "i4"),  # tick of the day
         ("end_step", "i4"),  # the run is over at this step
         ("over", "u1"),
         ("n_characters", "i4"),
@@ -224,6 +225,7 @@ STATE = _record(
         ("signal_red", "i4", (SIGNALS,)),
         ("signal_green", "i4", (SIGNALS,)),
         ("signal_start", "i4", (SIGNALS,)),
+        ("signal_phase", "i4", (SIGNALS,)),  # ticks since walk began, modulo the cycle
         ("fire_tile", "i4", (HAZARDS,)),
         ("fire_severity", "i4", (HAZARDS,)),
         ("fire_from", "i4", (HAZARDS,)),
@@ -239,6 +241,7 @@ STATE = _record(
         ("officer_id", "i4", (4,)),
         ("officer_left", "i4", (4,)),
         ("n_instructions", "i4"),
+        ("ranks", "i4", (_C,)),  # scratch: peers of the person being observed for, nearest first
         ("event_count", "i4"),
         ("event_lost", "i4"),
     ]

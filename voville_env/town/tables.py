@@ -23,6 +23,7 @@ from voville_env.core.codes import (
     Verb,
     rule_bits,
 )
+from voville_env.core.fields import WINDOW
 from voville_env.errors import CapacityError
 from voville_env.town.model import Town
 
@@ -70,7 +71,8 @@ def _build(plan: _Plan, agents: tuple[str, ...], lookahead: int) -> layout.Recor
     record = table[0]
     record.terrain[:] = town.terrain.ravel()
     padded = np.pad(town.terrain, layout.PAD, constant_values=int(Terrain.WALL))
-    record.window[:] = padded.ravel()
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (WINDOW, WINDOW))
+    record.windows[:] = windows.reshape(TILES, layout.WINDOW_TILES)
     _fill_buildings(town, record, list(agents))
     _fill_signals(town, record)
     _fill_steps(town, record)

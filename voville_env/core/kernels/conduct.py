@@ -1,7 +1,7 @@
 """What others see of an act, and what officers make of it."""
 
 from voville_env.core.codes import Behaviour, EventCode, Rule
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.log import emit
 from voville_env.core.kernels.space import distance, same_context, visible
 
@@ -38,7 +38,7 @@ def sanction(town, config, state, events, out):
                 break
 
 
-@small
+@kernel
 def lowest_bit(bits):
     """Number of the lowest bit set."""
     k = 0

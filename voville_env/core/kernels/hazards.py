@@ -1,7 +1,7 @@
 """Hazards: when they burn, who has been exposed, and which goal counts."""
 
 from voville_env.core.codes import EventCode, Route
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.log import emit
 from voville_env.core.kernels.space import distance, perceived_severity
 from voville_env.core.layout import HAZARDS
@@ -60,7 +60,7 @@ def within_reach(config, state, tile):
     return False
 
 
-@small
+@kernel
 def reference_goal(config, agent):
     """The destination that counts now: the safe zone, or the scheduled goal (part d)."""
     return config.safe_destination if agent.escaping != 0 else agent.goal

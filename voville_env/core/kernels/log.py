@@ -1,10 +1,10 @@
 """The event buffer: fixed size, drained every tick, overflow counted."""
 
-from voville_env.core.compile import small
+from voville_env.core.compile import kernel
 from voville_env.core.layout import EVENTS
 
 
-@small
+@kernel
 def emit(config, state, events, code, agent, a, b, c, d, e, f):
     """Appends one record, or counts it as lost where the buffer is full."""
     if config.with_events == 0:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from voville_env.core.codes import Action, Instruction, Rule, SignalState, Verb
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.random import MOVE, TAKE, draw
 from voville_env.core.kernels.scripts import advance_confederate, confederate_intent
 from voville_env.core.kernels.space import distance, visible
@@ -27,7 +27,7 @@ _REDIRECT = int(Instruction.REDIRECT)
 _RELEVANT = 0b111
 
 
-@small
+@kernel
 def offset(direction):
     """Tile number change of a step north, east, south or west."""
     if direction == 0:
@@ -72,7 +72,7 @@ def wish(town, config, state, actions):
         agent.violated_step = 0
         action = actions[i]
         if agent.active != 0 and 1 <= action < _TAKE:
-            direction = (action - 1) % 4
+            direction = (action - 1) & 3
             verb = _MOVE if action <= 4 else _CROSS
             if town.verb[agent.tile, direction] == verb:
                 agent.intent = agent.tile + offset(direction)
@@ -92,8 +92,6 @@ def settle_conflicts(config, state):
     for i in range(n):
         agent = state.agents[i]
         agent.fate = GO if agent.active != 0 and agent.intent != agent.tile else STAY
-        if agent.fate == GO:
-            agent.draw = draw(state.seed, MOVE, state.step, i)
     for i in range(n):
         agent = state.agents[i]
         if agent.fate == STAY:
@@ -108,15 +106,20 @@ def settle_conflicts(config, state):
                     agent.violated_step |= _SPACE
                 elif other.intent == agent.tile:
                     agent.fate = STOPPED
-            elif other.fate != STAY and other.intent == agent.intent and other.draw > agent.draw:
-                agent.fate = STOPPED
+            elif other.fate != STAY and other.intent == agent.intent:
+                lot = draw(state.seed, MOVE, state.step, i)
+                if draw(state.seed, MOVE, state.step, j) > lot:
+                    agent.fate = STOPPED
 
 
 @kernel
 def settle_chains(state):
     """Stops everybody whose tile is not vacated, until nothing changes; cycles go round."""
     n = state.n_characters
-    changed = True
+    changed = False  # who stays stops others above; only who was stopped can stop one more
+    for i in range(n):
+        if state.agents[i].fate == STOPPED:
+            changed = True
     while changed:
         changed = False
         for i in range(n):
@@ -131,7 +134,7 @@ def settle_chains(state):
                     break
 
 
-@small
+@kernel
 def direction_of(start, end):
     """Direction of a step between neighbouring tiles."""
     if end == start - 64:

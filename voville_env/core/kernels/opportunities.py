@@ -3,7 +3,7 @@
 import numpy as np
 
 from voville_env.core.codes import EventCode, Route, Rule, SignalState
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.hazards import is_at_goal, nearest, reference_goal
 from voville_env.core.kernels.log import emit
 from voville_env.core.kernels.movement import offset, reachable_item
@@ -23,20 +23,20 @@ _OPPORTUNITY = int(EventCode.OPPORTUNITY)
 _POSITION = int(EventCode.POSITION)
 
 
-@small
-def route_bits(config, state, route):
+@kernel
+def route_bits(state, route):
     """Rules that the next tiles of a way would break now."""
     bits = np.int64(route.bits)
     if (
         route.signal != NO_SIGNAL
-        and route.signal_steps <= config.steps_per_tick
+        and route.signal_ticks == 0
         and state.signal_state[route.signal] == _DONT_WALK
     ):
         bits |= _RED
     return bits
 
 
-@small
+@kernel
 def occupied(state, tile):
     """Whether a character stands on a tile."""
     for j in range(state.n_characters):
@@ -57,7 +57,7 @@ def at_stake(town, config, state, i):
         goal = reference_goal(config, agent)
         scoped = town.routes[goal, _SCOPED, agent.tile]
         free = town.routes[goal, _UNRESTRICTED, agent.tile]
-        agent.relevant = route_bits(config, state, scoped) & _RELEVANT
+        agent.relevant = route_bits(state, scoped) & _RELEVANT
         unrelated = np.int64(free.bits) & ~_RELEVANT
         if free.next < 4 and occupied(state, agent.tile + offset(free.next)):
             unrelated |= _SPACE

@@ -11,7 +11,7 @@ from voville_env.core.compile import kernel
 from voville_env.core.kernels.movement import offset
 from voville_env.core.kernels.signals import wait_at
 from voville_env.core.kernels.space import severity
-from voville_env.core.layout import NO_SIGNAL, UNREACHABLE
+from voville_env.core.layout import HAZARDS, NO_SIGNAL, UNREACHABLE
 
 _LAWFUL = int(Route.LAWFUL)
 _SCOPED = int(Route.SCOPED)
@@ -24,6 +24,16 @@ _WARRANTED = int(Label.WARRANTED)
 
 
 @kernel
+def last_burning(state):
+    """The tick from which on no hazard that is known now burns."""
+    last = 0
+    for k in range(HAZARDS):
+        if state.fire_severity[k] > 0:
+            last = max(last, state.fire_until[k])
+    return last
+
+
+@kernel
 def dose(town, config, state, tile, goal, mode, obey):
     """Ticks at high severity, and harm in severity-ticks per 100, along a way to its end.
 
@@ -31,20 +41,26 @@ def dose(town, config, state, tile, goal, mode, obey):
     """
     high = 0.0
     harm = 0.0
-    here = np.int64(tile)
-    for k in range(config.oracle_horizon):
-        route = town.routes[goal, mode, here]
-        if route.next > 3:
+    here = tile
+    ahead = 0
+    within = state.step - state.tick * config.steps_per_tick
+    out_by = last_burning(state)
+    for _ in range(config.oracle_horizon):
+        direction = town.routes[goal, mode, here].next
+        if direction > 3 or state.tick + ahead >= out_by:
             break
-        tick = (state.step + k) // config.steps_per_tick
-        burning = severity(config, state, here, tick)
-        harm += burning / 100.0
+        burning = severity(config, state, here, state.tick + ahead)
+        if burning > 0:
+            harm += burning / 100.0
         if burning >= config.oracle_high:
             high += 1.0
-        signal = town.entry[here, route.next]
-        if obey != 0 and signal != NO_SIGNAL and wait_at(state, signal, tick) > 0:
-            continue
-        here += offset(route.next)
+        signal = town.entry[here, direction]
+        if obey == 0 or signal == NO_SIGNAL or wait_at(state, signal, ahead) == 0:
+            here += offset(direction)
+        within += 1
+        if within == config.steps_per_tick:
+            within = 0
+            ahead += 1
     return high / config.steps_per_tick, harm / config.steps_per_tick
 
 
@@ -66,8 +82,8 @@ def label_of(config, lawful_exists, more_high, more_harm, scale):
 def compare(town, config, state, agent, goal, kept, broken, obey):
     """The label of taking way `broken` instead of way `kept` from where a person stands."""
     exists = town.routes[goal, kept, agent.tile].distance != UNREACHABLE
-    high_kept, harm_kept = dose(town, config, state, agent.tile, np.int64(goal), kept, obey)
-    high_broken, harm_broken = dose(town, config, state, agent.tile, np.int64(goal), broken, 0)
+    high_kept, harm_kept = dose(town, config, state, agent.tile, goal, kept, obey)
+    high_broken, harm_broken = dose(town, config, state, agent.tile, goal, broken, 0)
     more_high = high_kept - high_broken
     more_harm = harm_kept - harm_broken
     band = np.float64(config.oracle_band)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from voville_env.core.compile import small
+from voville_env.core.compile import kernel
 
 MOVE = 1
 TAKE = 2
@@ -14,7 +14,7 @@ _B = np.uint64(0x94D049BB133111EB)
 _G = np.uint64(0x9E3779B97F4A7C15)
 
 
-@small
+@kernel
 def mix(value):
     """The splitmix64 finaliser of one 64-bit word."""
     z = value + _G
@@ -23,7 +23,7 @@ def mix(value):
     return z ^ (z >> np.uint64(31))
 
 
-@small
+@kernel
 def draw(seed, stream, tick, index):
     """64 random bits that depend on the four arguments alone."""
     word = mix(seed ^ np.uint64(stream) * _G)
@@ -31,7 +31,7 @@ def draw(seed, stream, tick, index):
     return mix(word ^ np.uint64(index) * _B)
 
 
-@small
+@kernel
 def between(seed, stream, tick, index, low, high):
     """A uniform integer in [low, high]."""
     span = np.uint64(high - low + 1)

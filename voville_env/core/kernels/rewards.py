@@ -3,7 +3,7 @@
 import numpy as np
 
 from voville_env.core.codes import Route
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.hazards import note_arrival, reference_goal
 from voville_env.core.kernels.space import severity
 from voville_env.core.layout import UNREACHABLE
@@ -24,7 +24,7 @@ def measure(town, config, agent):
     return gain
 
 
-@small
+@kernel
 def clear(config, out):
     """Zeroes the outcome records of a step."""
     for i in range(config.n_agents):
@@ -44,7 +44,8 @@ def update(town, config, state, events, out):
         terms[0] = measure(town, config, agent)
         terms[1] = note_arrival(town, config, state, events, i)
         harm = severity(config, state, agent.tile, state.tick)
-        terms[2] = harm / 100.0 / config.steps_per_tick
+        if harm > 0:  # else 0, as it was cleared to
+            terms[2] = harm / 100.0 / config.steps_per_tick
         terms[4] = 0.0 if agent.at_goal else 1.0
         total = np.float64(0.0)
         for k in range(5):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from voville_env.core.codes import TILES, Rule
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.movement import offset
 from voville_env.core.layout import NO_SIGNAL, UNREACHABLE
 
@@ -11,7 +11,7 @@ _PRIVATE = 1 << Rule.PRIVATE_BUILDING
 _CORDON = 1 << Rule.CORDON
 
 
-@small
+@kernel
 def ones(bits):
     """Number of bits set."""
     count = 0
@@ -62,7 +62,7 @@ def spread(town, routes, order, home, mode, count):
 
 
 @kernel
-def choose(town, routes, tile, home, mode):
+def choose(town, routes, costs, tile, home, mode, lookahead):
     """Picks the first step: fewest rules broken, then the order north, east, south, west (C-79)."""
     route = routes[tile]
     best = 1 << 20
@@ -72,34 +72,39 @@ def choose(town, routes, tile, home, mode):
         after = routes[tile + offset(direction)]
         if after.distance + 1 != route.distance:
             continue
-        cost = after.cost + ones(broken_by(town, tile, direction, home))
+        cost = costs[tile + offset(direction)] + ones(broken_by(town, tile, direction, home))
         if town.entry[tile, direction] != NO_SIGNAL:
             cost += 1
         if cost < best:
             best = cost
             route.next = direction
-    after = routes[tile + offset(route.next)]
-    route.cost = min(best, 255)
+    costs[tile] = min(best, 255)
     route.signal = town.entry[tile, route.next]
-    route.signal_steps = 1
+    route.signal_ticks = route.signal_rest = 0
     if route.signal == NO_SIGNAL:
+        after = routes[tile + offset(route.next)]
         route.signal = after.signal
-        route.signal_steps = after.signal_steps + 1
+        route.signal_ticks = after.signal_ticks
+        route.signal_rest = after.signal_rest + 1
+        if route.signal_rest == lookahead:
+            route.signal_ticks += 1
+            route.signal_rest = 0
 
 
 @kernel
 def fill_routes(town, routes, goal, home, mode, lookahead):
     """Fills one table of ways: `routes` for every tile, to the tiles marked in `goal`."""
-    order = np.empty(TILES, np.int32)
+    order = np.empty(TILES, np.int64)
+    costs = np.zeros(TILES, np.int64)
     count = 0
     for tile in range(TILES):
         route = routes[tile]
         route.distance = UNREACHABLE
         route.next = 4
         route.bits = 0
-        route.cost = 0
         route.signal = NO_SIGNAL
-        route.signal_steps = 0
+        route.signal_ticks = 0
+        route.signal_rest = 0
         if goal[tile] != 0:
             route.distance = 0
             order[count] = tile
@@ -107,7 +112,7 @@ def fill_routes(town, routes, goal, home, mode, lookahead):
     count = spread(town, routes, order, home, mode, count)
     for k in range(count):
         if routes[order[k]].distance > 0:
-            choose(town, routes, order[k], home, mode)
+            choose(town, routes, costs, order[k], home, mode, lookahead)
     for k in range(count):
         tile = order[k]
         here = tile
@@ -121,7 +126,7 @@ def fill_routes(town, routes, goal, home, mode, lookahead):
         routes[tile].bits = bits
 
 
-@kernel
+@kernel(entry=True)
 def fill_all(town, goals, homes, lookahead):
     """Fills the ways to all destinations in all three modes."""
     for k in range(goals.shape[0]):

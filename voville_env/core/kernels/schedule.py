@@ -1,7 +1,7 @@
 """Schedules: where people start, when their goal changes, and the night."""
 
 from voville_env.core.codes import EventCode
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.log import emit
 from voville_env.core.layout import SCHEDULE
 
@@ -10,10 +10,17 @@ _GOAL = int(EventCode.GOAL)
 _DAY = int(EventCode.DAY)
 
 
-@small
+@kernel
 def day_of(config, tick):
     """The day of an absolute tick, from 1."""
     return tick // config.ticks_per_day + 1
+
+
+@kernel
+def set_clock(config, state):
+    """Notes day and tick of the day: a division a tick instead of several a step and person."""
+    state.day = day_of(config, state.tick)
+    state.day_tick = state.tick - (state.day - 1) * config.ticks_per_day
 
 
 @kernel
@@ -71,8 +78,8 @@ def night(town, config, state, events):
 @kernel
 def update(config, state, events):
     """Changes scheduled goals whose tick has come."""
-    day = day_of(config, state.tick)
-    tick = state.tick % config.ticks_per_day
+    day = state.day
+    tick = state.day_tick
     for i in range(config.n_agents):
         agent = state.agents[i]
         for k in range(SCHEDULE):

@@ -1,7 +1,7 @@
 """Scripted characters: confederates on their path and officers on their post."""
 
 from voville_env.core.codes import WIDTH, EventCode, Instruction
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.conduct import judge_response
 from voville_env.core.kernels.log import emit
 from voville_env.core.kernels.random import CROSSING, OFFICER_POST, between
@@ -60,7 +60,7 @@ def confederate_intent(config, state, c):
         agent.intent = config.confederate_path[c, state.waypoint[c] + heading]
 
 
-@small
+@kernel
 def advance_confederate(config, state, c):
     """Notes that a confederate moved, and rests it at the end of its path."""
     state.waypoint[c] += state.heading[c]
@@ -114,14 +114,14 @@ def nearest_officer(config, state, tile, radius, need_sight, town):
     return best
 
 
-@small
+@kernel
 def in_zone(town, config, tile, o):
     """Whether a tile lies in the effective zone of the intersection that officer o serves."""
     signal = config.officer_signal[o]
     return town.signal_distance[signal, tile] <= town.signal_zone[signal]
 
 
-@small
+@kernel
 def hears(town, config, state, tile, o):
     """Whether an instruction of officer o reaches a tile: in its zone, in range and in sight."""
     officer = state.agents[config.n_agents + config.n_confederates + o]

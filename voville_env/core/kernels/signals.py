@@ -1,7 +1,7 @@
 """Pedestrian signals: a fixed cycle of walk and don't-walk per intersection."""
 
 from voville_env.core.codes import EventCode, SignalState
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels.log import emit
 
 _WALK = int(SignalState.WALK)
@@ -9,12 +9,14 @@ _DONT_WALK = int(SignalState.DONT_WALK)
 _SIGNAL = int(EventCode.SIGNAL)
 
 
-@small
-def wait_at(state, signal, tick):
-    """Red ticks left at a signal if one arrives at a tick; 0 while it shows walk."""
+@kernel
+def wait_at(state, signal, ahead):
+    """Red ticks left at a signal if one arrives some ticks ahead; 0 while it shows walk."""
     green = state.signal_green[signal]
     cycle = green + state.signal_red[signal]
-    phase = (tick - state.signal_start[signal]) % cycle
+    phase = state.signal_phase[signal] + ahead
+    if phase >= cycle:
+        phase %= cycle
     return 0 if phase < green else cycle - phase
 
 
@@ -25,6 +27,7 @@ def update(town, config, state, events):
         green = state.signal_green[k]
         cycle = green + state.signal_red[k]
         phase = (state.tick - state.signal_start[k]) % cycle
+        state.signal_phase[k] = phase
         shows = _WALK if phase < green else _DONT_WALK
         state.signal_change[k] = (green if phase < green else cycle) - phase
         if shows != state.signal_state[k]:

@@ -2,7 +2,7 @@
 
 import numba
 
-from voville_env.core.compile import kernel, small
+from voville_env.core.compile import kernel
 from voville_env.core.kernels import (
     conduct,
     hazards,
@@ -14,7 +14,7 @@ from voville_env.core.kernels import (
     scripts,
     signals,
 )
-from voville_env.core.layout import EVENTS
+from voville_env.core.layout import CHARACTERS, EVENTS
 
 STEP = 0
 RESET = 1
@@ -26,6 +26,7 @@ DUE = 2
 @kernel
 def begin_tick(town, config, state, events):
     """What changes at the start of a tick, before anybody acts."""
+    schedule.set_clock(config, state)
     signals.update(town, config, state, events)
     burning = hazards.update(config, state, events)
     schedule.update(config, state, events)
@@ -36,15 +37,17 @@ def begin_tick(town, config, state, events):
     opportunities.update(town, config, state, events)
 
 
-@small
+@kernel
 def observe_all(town, config, state, obs):
     """Writes the observation of every person still on the map."""
     if config.with_observation != 0:
         for i in range(config.n_agents):
             observe.observe(town, config, state, i, obs[i])
+        for k in range(CHARACTERS):  # no trace of what was observed is left in the state
+            state.ranks[k] = 0
 
 
-@small
+@kernel
 def finish(config, state, out):
     """Sets the end flags of a step."""
     for i in range(config.n_agents):
@@ -54,7 +57,7 @@ def finish(config, state, out):
         out[i].truncated = 1 if state.over != 0 and not done else 0
 
 
-@small
+@kernel
 def leave(config, state, out):
     """Takes people who were terminated in the last step off the map."""
     for i in range(config.n_agents):
@@ -74,7 +77,7 @@ def step_one(town, config, state, actions, obs, out, events):
     conduct.sanction(town, config, state, events, out)
     rewards.update(town, config, state, events, out)
     state.step += 1
-    if state.step % config.steps_per_tick == 0:
+    if state.step == (state.tick + 1) * config.steps_per_tick:
         conduct.close_tick(town, config, state, events)
         if state.step >= state.end_step:
             state.over = 1
@@ -87,7 +90,7 @@ def step_one(town, config, state, actions, obs, out, events):
     observe_all(town, config, state, obs)
 
 
-@small
+@kernel
 def reset_one(town, config, state, obs, out, events):
     """Starts a run; the caller has zeroed the record and set its seed and fires."""
     day = max(config.window_day, 1)
@@ -121,7 +124,7 @@ def reset_one(town, config, state, obs, out, events):
     observe_all(town, config, state, obs)
 
 
-@small
+@kernel
 def something_changed(config, before, state):
     """Whether a person has anything new to decide about."""
     for i in range(config.n_agents):
@@ -133,7 +136,7 @@ def something_changed(config, before, state):
     return before != state.tick // config.ticks_per_day
 
 
-@small
+@kernel
 def idle_one(town, config, state, actions, obs, out, events):
     """Waits, step by step, until a tick or until somebody has something to decide.
 
@@ -153,7 +156,7 @@ def idle_one(town, config, state, actions, obs, out, events):
     observe_all(town, config, state, obs)
 
 
-@small
+@kernel
 def run_one(town, config, state, actions, obs, out, events):
     """Does to one environment what `config.mode` says; a reset is for those that are due."""
     if config.mode == STEP:
@@ -166,7 +169,7 @@ def run_one(town, config, state, actions, obs, out, events):
         idle_one(town, config, state, actions, obs, out, events)
 
 
-@kernel
+@kernel(entry=True)
 def run_batch(town, config, state, actions, obs, out, events):
     """Steps, resets or idles every environment of a batch: the only entry point, compiled once.
 
@@ -189,4 +192,4 @@ def parallel_run_batch():
         for b in numba.prange(state.shape[0]):
             run_one(town[0], config[b * varied], state[b], actions[b], obs[b], out[b], events[b])
 
-    return kernel(run_batch_parallel, parallel=True)
+    return kernel(run_batch_parallel, entry=True, parallel=True)
