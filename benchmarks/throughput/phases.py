@@ -32,9 +32,10 @@ schedule: Any = _schedule
 scripts: Any = _scripts
 signals: Any = _signals
 step: Any = _step
+compiled: Callable[[Callable[..., None]], Callable[..., None]] = kernel(entry=True)
 
 
-@kernel(entry=True)
+@compiled
 def move(town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any) -> None:
     """Outcome records cleared, and everybody's move."""
     for b in range(state.shape[0]):
@@ -42,7 +43,7 @@ def move(town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, e
         movement.move(town[0], config[0], state[b], actions[b])
 
 
-@kernel(entry=True)
+@compiled
 def reward(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -52,7 +53,7 @@ def reward(
         rewards.update(town[0], config[0], state[b], events[b], out[b])
 
 
-@kernel(entry=True)
+@compiled
 def close(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -61,7 +62,7 @@ def close(
         conduct.close_tick(town[0], config[0], state[b], events[b])
 
 
-@kernel(entry=True)
+@compiled
 def signal(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -71,7 +72,7 @@ def signal(
         signals.update(town[0], config[0], state[b], events[b])
 
 
-@kernel(entry=True)
+@compiled
 def hazard(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -82,7 +83,7 @@ def hazard(
         hazards.update_escape(town[0], config[0], state[b], events[b], burning)
 
 
-@kernel(entry=True)
+@compiled
 def script(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -93,7 +94,7 @@ def script(
         scripts.deliver(town[0], config[0], state[b], events[b])
 
 
-@kernel(entry=True)
+@compiled
 def opportunity(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
@@ -102,7 +103,7 @@ def opportunity(
         opportunities.update(town[0], config[0], state[b], events[b])
 
 
-@kernel(entry=True)
+@compiled
 def observe(
     town: Any, config: Any, state: Any, actions: Any, obs: Any, out: Any, events: Any
 ) -> None:
