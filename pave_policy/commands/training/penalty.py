@@ -11,6 +11,7 @@ from pave_policy.commands.training.config import TrainConfig, load_config
 from pave_policy.commands.training.evaluate import MEASURED, evaluate_weights, held_out
 from pave_policy.commands.training.learn import train
 from pave_policy.commands.training.record import CONFIG, WEIGHTS, Progress
+from pave_policy.rl.weight_file import load_weights
 from voville_env.errors import InvalidValueError, VovilleError
 from voville_env.variant import write_value
 from voville_env.viewer.style import has_matplotlib
@@ -89,6 +90,8 @@ def _trained(config: TrainConfig, folder: Path, command: str, progress: Progress
             known = None
         if known != config:
             raise InvalidValueError(f"{str(folder)!r} holds another training; give another --out")
+        if load_weights(done).metadata.total_steps < config.total_steps:  # it was interrupted
+            return train(config, folder, command, resume=True, progress=progress)
         return done
     return train(config, folder, command, progress=progress)
 
