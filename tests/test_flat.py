@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from voville_env import testing
-from voville_env.core import layout
+from voville_env.core import flattening, layout
 from voville_env.core.codes import Action, Behaviour, Terrain
 from voville_env.core.fields import BURNING, FIELD, FIELDS, OCCUPIED, column_index
+from voville_env.core.kernels.flatten import flatten_rows
 from voville_env.errors import InvalidValueError
 from voville_env.flat import (
     FLAT_SIZE,
@@ -258,6 +262,103 @@ def test_what_does_not_fit_is_refused() -> None:
         flatten(one)
     with pytest.raises(InvalidValueError, match="lacks field 'self'"):
         flatten(np.zeros(3))
+
+
+# --- the compiled way
+
+
+@st.composite
+def any_records(draw: st.DrawFn) -> layout.Records:
+    """Records full of numbers, in bounds, at bounds and beyond them."""
+    shape = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
+    records = layout.zeros(layout.OBSERVATION, *shape)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from(["bounds", "inside", "anything"]))
+    for field in FIELDS:
+        low, high = field.bounds()
+        size = (*shape, *field.shape)
+        if kind == "anything":
+            limits = np.iinfo(field.dtype)
+            records[field.name] = rng.integers(limits.min, limits.max, size, endpoint=True)
+        elif kind == "bounds":
+            records[field.name] = np.where(rng.integers(0, 2, size), low, high)
+        else:
+            records[field.name] = rng.integers(low, high, size, endpoint=True)
+    return records
+
+
+def looked_up(records: layout.Records) -> np.ndarray[Any, Any]:
+    """The vectors as NumPy makes them: integers of another size have no compiled way."""
+    return flatten({field.name: records[field.name].astype(np.int64) for field in FIELDS})
+
+
+@given(any_records())
+@settings(max_examples=80, deadline=None)
+def test_compiled_vectors_are_those_of_numpy_bit_for_bit(records: layout.Records) -> None:
+    expected = looked_up(records).tobytes()
+    apart = {field.name: records[field.name].copy() for field in FIELDS}
+    together = {field.name: records[field.name] for field in FIELDS}
+    turned = {name: np.asfortranarray(array) for name, array in apart.items()}
+    frozen = {name: array.copy() for name, array in apart.items()}
+    for array in frozen.values():
+        array.flags.writeable = False
+    for form in (records, layout.plain(records), apart, together, turned, frozen):
+        assert flatten(form).tobytes() == expected
+    swapped = together | {"rules": apart["rules"], "tiles": apart["tiles"]}
+    assert flatten(swapped).tobytes() == expected
+
+
+@given(any_records())
+@settings(max_examples=8, deadline=None)
+def test_the_kernel_as_plain_python_gives_the_same(records: layout.Records) -> None:
+    kernel: Any = flatten_rows
+    plain = flattening.planned(blocks(), getattr(kernel, "py_func", kernel))
+    out = np.full((records.size, FLAT_SIZE), np.nan, np.float32)
+    plain.write({block.field: records[block.field] for block in blocks()}, out)
+    assert out.tobytes() == looked_up(records).tobytes()
+
+
+def test_views_of_other_rows_are_read_where_they_lie() -> None:
+    records = layout.plain(layout.zeros(layout.OBSERVATION, 6))
+    records["self"] = np.arange(72).reshape(6, 12)
+    records["tiles"] = np.arange(6)[:, None, None]
+    expected = looked_up(records)
+    names = tuple(field.name for field in FIELDS)
+    for part in (slice(2, 5), slice(None, None, 2), slice(None, None, -1), slice(3, 3)):
+        rows = {name: records[name][part] for name in names}
+        assert np.array_equal(flatten(rows), expected[part])
+        assert np.array_equal(flatten(records[part]), expected[part])
+    views = {name: records[name][2:5] for name in names}
+    assert np.shares_memory(flattening.as_bytes(views, names), records)
+    one = {name: records[name][4] for name in names}
+    assert np.shares_memory(flattening.as_bytes(one, names), records)
+    mixed = one | {"tiles": records["tiles"][1]}
+    assert not np.shares_memory(flattening.as_bytes(mixed, names), records)
+    assert np.array_equal(flatten(mixed)[:260], expected[4][:260])
+    assert np.array_equal(flatten(mixed)[260:], expected[1][260:])
+
+
+def test_without_compiling_vectors_are_the_same() -> None:
+    code = """
+from voville_env import flat
+from hashlib import sha256
+from voville_env.core.layout import OBSERVATION, zeros
+import numpy as np
+records = zeros(OBSERVATION, 50)
+records.view(np.uint8)[:] = np.random.default_rng(0).integers(0, 256, records.nbytes)
+print(sha256(flat.flatten(records).tobytes()).hexdigest(), flat._compiled() is None)
+"""
+    told = []
+    for jit in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"NUMBA_DISABLE_JIT": jit},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        told.append(done.stdout.split())
+    assert told[0][0] == told[1][0] and [one[1] for one in told] == ["False", "True"]
 
 
 # --- the PettingZoo view

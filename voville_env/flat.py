@@ -17,7 +17,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from voville_env.core import codes, coding, fields
-from voville_env.core.coding import Coding, Floats
+from voville_env.core.coding import Block, Coding, Floats, Part
+from voville_env.core.flattening import Flattener, fits, make_flattener
+from voville_env.core.layout import plain
 from voville_env.errors import InvalidValueError
 
 FLAT_VERSION = 1
@@ -32,51 +34,6 @@ LEFT_OUT = (
     "the tiles more than two columns or rows away, and what kind of terrain the others are",
     "items on the ground",
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Columns of an observation field that are coded alike.
-
-    Attributes:
-        columns: Names of neighbouring columns.
-        coding: How each of their numbers becomes floats.
-        minus: Another column of the same row that is subtracted first, or None.
-    """
-
-    columns: tuple[str, ...]
-    coding: Coding
-    minus: str | None = None
-
-    @property
-    def width(self) -> int:
-        """Floats made of one row."""
-        return len(self.columns) * self.coding.width
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """One field of the observation: its parts, repeated for each row.
-
-    Attributes:
-        field: Field of the observation.
-        rows: Rows told; None where the field is one row.
-        parts: The parts, in order.
-    """
-
-    field: str
-    rows: range | None
-    parts: tuple[Part, ...]
-
-    @property
-    def stride(self) -> int:
-        """Floats of one row."""
-        return sum(part.width for part in self.parts)
-
-    @property
-    def width(self) -> int:
-        """Floats of all rows."""
-        return self.stride * (1 if self.rows is None else len(self.rows))
 
 
 def _parts(name: str, chosen: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -302,9 +259,27 @@ def flatten(
     made = np.empty((*leading, FLAT_SIZE), np.float32) if out is None else _fitting(out, leading)
     if made.size == 0:
         return made
-    if made.strides[-1] != made.itemsize:
-        made[...] = flatten(observation)
-        return made
+    compiled = _compiled()
+    if compiled is not None and fits(seen):
+        whole = made if made.flags.c_contiguous else np.empty(made.shape, np.float32)
+        compiled.write(seen, whole.reshape(-1, FLAT_SIZE))
+        if whole is not made:
+            made[...] = whole
+    elif made.strides[-1] != made.itemsize:
+        made[...] = _looked_up(seen, np.empty(made.shape, np.float32))
+    else:
+        _looked_up(seen, made)
+    return made
+
+
+@cache
+def _compiled() -> Flattener | None:
+    return make_flattener(blocks())
+
+
+def _looked_up(seen: Mapping[str, NDArray[Any]], made: Floats) -> Floats:
+    """What the kernel computes, with NumPy: for other integers, and where nothing is compiled."""
+    leading = made.shape[:-1]
     for step in _plan():
         numbers = seen[step.field][step.numbers].astype(np.intp)
         if step.minus is not None:
@@ -328,6 +303,8 @@ def _fields_of(observation: Mapping[str, NDArray[Any]] | NDArray[Any]) -> dict[s
         names: Any = observation.keys()
     else:
         names = getattr(getattr(observation, "dtype", None), "names", None) or ()
+        if isinstance(observation, np.recarray):
+            observation = plain(observation)  # whose fields are views of one array
     seen = {}
     leading = None
     for field in _used():

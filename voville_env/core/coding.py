@@ -33,6 +33,51 @@ class Coding:
         return int(self.table.shape[1])
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Columns of an observation field that are coded alike.
+
+    Attributes:
+        columns: Names of neighbouring columns.
+        coding: How each of their numbers becomes floats.
+        minus: Another column of the same row that is subtracted first, or None.
+    """
+
+    columns: tuple[str, ...]
+    coding: Coding
+    minus: str | None = None
+
+    @property
+    def width(self) -> int:
+        """Floats made of one row."""
+        return len(self.columns) * self.coding.width
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One field of the observation: its parts, repeated for each row.
+
+    Attributes:
+        field: Field of the observation.
+        rows: Rows told; None where the field is one row.
+        parts: The parts, in order.
+    """
+
+    field: str
+    rows: range | None
+    parts: tuple[Part, ...]
+
+    @property
+    def stride(self) -> int:
+        """Floats of one row."""
+        return sum(part.width for part in self.parts)
+
+    @property
+    def width(self) -> int:
+        """Floats of all rows."""
+        return self.stride * (1 if self.rows is None else len(self.rows))
+
+
 def _frozen(table: NDArray[Any]) -> Floats:
     made = np.ascontiguousarray(table, dtype=np.float32)
     made.flags.writeable = False
