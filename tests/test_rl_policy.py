@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,20 @@ import pytest
 from rl_kit import network, weights_file
 
 import voville_env
+from pave_policy.commands.training.record import read_curve
 from pave_policy.rl import settled as settling
 from pave_policy.rl.network import ACTIONS, Activation, greedy, lots, sample
-from pave_policy.rl.policy import PPOPolicy
+from pave_policy.rl.policy import PPOPolicy, shipped
 from pave_policy.rl.weight_file import METADATA, Metadata, load_weights, save_weights
 from voville_env.benchmarks.play import EpisodePlayer, policy_hash
-from voville_env.benchmarks.suite import plan, slug
+from voville_env.benchmarks.suite import SCENARIOS, plan, slug
 from voville_env.core.fields import column_index
 from voville_env.errors import InvalidValueError, LifecycleError
 from voville_env.flat import FLAT_SIZE
 from voville_env.parallel import VovilleEnv
 from voville_env.policy import load_policy, settable
+from voville_env.scenario import load_world
+from voville_env.scenario.suites import suite_of
 
 WINDOW = (1, 50, 58)
 
@@ -188,7 +193,7 @@ def test_settled_people_wait_and_the_columns_are_those_of_the_table() -> None:
     assert settling._AT_GOAL == column_index("self", "at_goal")
     assert settling._ESCAPING == column_index("self", "escaping")
     assert settling._INSTRUCTION == column_index("authority", "instruction")
-    seen = {
+    seen: dict[str, Any] = {
         "self": np.zeros((6, 12), np.int16),
         "rules": np.zeros((6, 2, 7), np.uint8),
         "authority": np.zeros((6, 8), np.int16),
@@ -252,3 +257,25 @@ def test_the_hash_of_a_policy_tells_files_and_modes_apart(tmp_path: Path) -> Non
 def test_act_needs_an_episode(tmp_path: Path) -> None:
     with pytest.raises(LifecycleError, match="reset"):
         PPOPolicy(path=str(weights_file(tmp_path))).act({}, {})
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_weights_are_shipped_for_every_scenario_and_its_control(scenario: str) -> None:
+    weights = shipped()[scenario]
+    metadata = weights.metadata
+    suite = suite_of(load_world(metadata.scenario))
+    assert metadata.plays == [scenario, load_world(scenario).scenario.control]
+    assert metadata.train_seeds == [suite.train.start, suite.train.stop]
+    assert metadata.command.startswith(f"voville train {metadata.algorithm} --scenario {scenario} ")
+    curve = files("pave_policy.rl") / "weights" / f"{scenario}.csv"
+    assert read_curve(Path(str(curve))) == metadata.curve
+    assert weights.network.hidden == (64, 64)
+
+
+def test_the_shipped_weights_play_variants_and_controls_and_nothing_else() -> None:
+    policy = PPOPolicy()
+    briefing = voville_env.parallel_env("jaywalk").briefing()
+    for name in ("jaywalk", "jaywalk_control", "jaywalk@variation.kind=wide"):
+        policy.reset(replace(briefing, scenario=name))
+    with pytest.raises(InvalidValueError, match=r"'elsewhere'; allowed: .*jaywalk.* ppo:PATH"):
+        policy.reset(replace(briefing, scenario="elsewhere"))

@@ -19,12 +19,13 @@ def score(log: LogBuilder) -> MetricValue:
 
 
 def goal(log: LogBuilder, tick: int, steps: int | None, **fields: Any) -> None:
-    base = {"goal": "clinic", "late": False, "escaping": False, "steps": steps}
+    base: dict[str, Any] = {"goal": "clinic", "late": False, "escaping": False, "steps": steps}
     log.add("goal_change", "CC", tick, **(base | fields))
 
 
 def arrival(log: LogBuilder, tick: int, **fields: Any) -> None:
-    log.add("arrival", "CC", tick, **({"goal": "clinic", "safe": False, "at": [0, 0]} | fields))
+    base: dict[str, Any] = {"goal": "clinic", "safe": False, "at": [0, 0]}
+    log.add("arrival", "CC", tick, **(base | fields))
 
 
 @pytest.mark.parametrize(("arrived", "expected"), [(12, 1.0), (14, 3 / 5), (10, 1.0), (None, 0.0)])

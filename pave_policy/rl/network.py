@@ -86,7 +86,8 @@ def greedy(logits: Floats, masks: NDArray[np.bool_]) -> NDArray[np.intp]:
     Returns:
         `(K,)` actions.
     """
-    return np.argmax(np.where(masks, logits, -np.inf), axis=1)
+    found: NDArray[np.intp] = np.argmax(np.where(masks, logits, -np.inf), axis=1)
+    return found
 
 
 def sample(logits: Floats, masks: NDArray[np.bool_], lots: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -105,7 +106,8 @@ def sample(logits: Floats, masks: NDArray[np.bool_], lots: NDArray[np.float64]) 
     steps = np.cumsum(weights, axis=1)
     found = (steps <= (lots * steps[:, -1])[:, None]).sum(axis=1)
     last = ACTIONS - 1 - np.argmax(masks[:, ::-1], axis=1)  # a lot that rounds up to the total
-    return np.minimum(found, last)
+    chosen: NDArray[np.intp] = np.minimum(found, last)
+    return chosen
 
 
 def lots(seed: int, agents: NDArray[np.uint64], when: NDArray[np.uint64]) -> NDArray[np.float64]:

@@ -42,4 +42,5 @@ def open_to(observation: Mapping[str, NDArray[Any]], masks: NDArray[Any]) -> NDA
         `(..., 10)` bool.
     """
     wait = np.arange(masks.shape[-1]) == Action.WAIT
-    return masks.astype(np.bool_) & (wait | ~settled(observation)[..., None])
+    found: NDArray[np.bool_] = masks.astype(np.bool_) & (wait | ~settled(observation)[..., None])
+    return found

@@ -78,7 +78,8 @@ class TalliedVectorEnv(VovilleVectorEnv):
             `(B, N, 10)`: those that are physically possible, and for settled people WAIT alone.
         """
         wait = np.arange(len(Action)) == Action.WAIT
-        return super().action_masks() & (wait | ~self._settled[..., None])
+        open_: NDArray[np.bool_] = super().action_masks() & (wait | ~self._settled[..., None])
+        return open_
 
 
 def make_env(config: TrainConfig) -> tuple[VecEnv, list[TalliedVectorEnv]]:

@@ -22,13 +22,13 @@ class Measured(NamedTuple):
     name: str
     key: str
     unit: Unit
-    count: bool = False
+    counted: bool = False
 
 
 MEASURED = (
     Measured("task_score", "task_score", Unit.EVENT),
-    Measured("unwarranted", "false_violation_rate", Unit.TICK, count=True),
-    Measured("unwarranted_unrelated", "false_violation_rate_unrelated", Unit.TICK, count=True),
+    Measured("unwarranted", "false_violation_rate", Unit.TICK, counted=True),
+    Measured("unwarranted_unrelated", "false_violation_rate_unrelated", Unit.TICK, counted=True),
     Measured("false_violation_rate", "false_violation_rate", Unit.TICK),
     Measured("false_compliance_rate", "false_compliance_rate", Unit.TICK),
     Measured("vr_near", "vr_near", Unit.TICK),
@@ -71,12 +71,12 @@ def evaluate(
     for seed in seeds:
         episode = load_episode(EpisodePlayer(env, policy, policy.name, seed).records())
         row: dict[str, float | None] = {"seed": seed}
-        for name, key, unit, count in MEASURED:
+        for name, key, unit, counted in MEASURED:
             if not applies(BY_KEY[key], episode):
                 row[name] = None
                 continue
             found = BY_KEY[key].function(episode, unit)
-            value = found.numerator if count else found.value
+            value = found.numerator if counted else found.value
             row[name] = value if value is None else round(value, 6)
         rows.append(row)
     return rows
