@@ -46,7 +46,7 @@ def digests(name: str, window: tuple[int, int, int], seeds: Any, threads: int = 
     acts = np.stack([actions_of(seed, steps, sim.n_agents) for seed in seeds], axis=1)
     found = [hashlib.sha256() for _ in seeds]
     sim.reset(seeds)
-    for step in range(steps + 1):
+    for step in range(steps + 2):  # the last one shows a reset after the end
         for b, digest in enumerate(found):
             for records in (sim.state, sim.observations, sim.outcomes):
                 digest.update(layout.plain(records)[b].tobytes())
@@ -54,7 +54,9 @@ def digests(name: str, window: tuple[int, int, int], seeds: Any, threads: int = 
         if step < steps:
             sim.actions[:] = acts[step]
             sim.step()
-    assert sim.state["over"].all()
+        elif step == steps:
+            assert sim.state["over"].all()
+            sim.reset(seeds)
     return [digest.hexdigest() for digest in found]
 
 

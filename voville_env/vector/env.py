@@ -275,13 +275,9 @@ class VovilleVectorEnv:
         sim = self._sim
         checked = check_actions(actions, self._live, self.agents)
         np.copyto(sim.actions, checked, casting="unsafe")
-        gone = None
         if not np.logical_and.reduce(self._live, axis=None):
-            gone = ~self._live
-            sim.actions[gone] = 0
+            sim.actions[~self._live] = 0
         sim.step()
-        if gone is not None:
-            self._terms[gone] = 0.0  # the core clears them reliably on one thread only
         rewards, terminations, truncations = self._flag_arrays()
         np.copyto(rewards, self._reward)
         np.logical_and(self._terminated, self._live, out=terminations)
@@ -341,7 +337,6 @@ class VovilleVectorEnv:
 
     def _begin(self, which: Flags) -> None:
         self._sim.reset(self._seeds.current, which)
-        self._terms[which] = 0.0  # the core clears them reliably on one thread only
         self._live[which] = True
         self._restarted = which
 
