@@ -82,10 +82,20 @@ class TownSim:
         if self._varier is not None:
             self.config = np.repeat(self.config, batch)
         self.state: layout.Records = layout.zeros(layout.STATE, batch)
-        self.observations: layout.Records = layout.zeros(layout.OBSERVATION, batch, self.n_agents)
+        self.observations = layout.zeros(layout.OBSERVATION, batch, self.n_agents)
         self.outcomes: layout.Records = layout.zeros(layout.OUTCOME, batch, self.n_agents)
         self.events: layout.Records = layout.zeros(layout.EVENT, batch, layout.EVENTS)
         self.actions: NDArray[np.int8] = np.zeros((batch, self.n_agents), np.int8)
+
+    @property
+    def observations(self) -> layout.Records:
+        """`(B, N)` records of dtype `layout.OBSERVATION`; the core overwrites them."""
+        return self._observations
+
+    @observations.setter
+    def observations(self, records: layout.Records) -> None:
+        self._observations = records
+        self._written: layout.Records = records.view(layout.WRITTEN)
 
     def set_window(self, window: Window | None) -> None:
         """Changes the focus window for the next reset.
@@ -134,7 +144,7 @@ class TownSim:
             self.config,
             self.state,
             self.actions,
-            self.observations,
+            self._written,
             self.outcomes,
             self.events,
         )

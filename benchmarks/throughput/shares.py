@@ -9,6 +9,7 @@ import numpy as np
 
 from voville_env.benchmarks.throughput import cases, phases
 from voville_env.benchmarks.throughput.timing import interleave, ratio
+from voville_env.core.layout import WRITTEN
 from voville_env.scenario import load_world
 from voville_env.sim import TownSim
 
@@ -111,7 +112,7 @@ class _Play:
         sim.state["event_count"] = 0
         arguments = (
             *(sim.town, sim.config, sim.state, sim.actions),
-            *(sim.observations, sim.outcomes, sim.events),
+            *(sim.observations.view(WRITTEN), sim.outcomes, sim.events),
         )
         ends = (int(sim.state[0].step) + 1) % int(sim.config[0].steps_per_tick) == 0
         for k, phase in enumerate(phases.PHASES):

@@ -62,7 +62,7 @@ ROUTE = _record(
 TOWN = _record(
     [
         ("terrain", "u1", (_T,)),  # Terrain
-        ("windows", "u1", (_T, WINDOW_TILES)),  # terrain around each tile, walls beyond the border
+        ("windows", "u8", (_T, WINDOW_TILES // 8 + 1)),  # terrain around each tile, 8 a word
         ("verb", "u1", (_T, 4)),  # Verb of a step in each direction
         ("bits", "u1", (_T, 4)),  # static rule bits of that step (R2 to R5)
         ("entry", "u1", (_T, 4)),  # signal of a signalised crosswalk entered by it, or NO_SIGNAL
@@ -241,7 +241,11 @@ STATE = _record(
         ("officer_id", "i4", (4,)),
         ("officer_left", "i4", (4,)),
         ("n_instructions", "i4"),
-        ("ranks", "i4", (_C,)),  # scratch: peers of the person being observed for, nearest first
+        (
+            "ranks",
+            "i4",
+            (_C,),
+        ),  # scratch: peers of the person being observed for, as they were found
         ("event_count", "i4"),
         ("event_lost", "i4"),
     ]
@@ -262,7 +266,30 @@ EVENT = _record(
     ]
 )
 
-OBSERVATION = _record([(item.name, item.dtype, item.shape) for item in fields.FIELDS])
+
+def _observation(*overlays: tuple[str, str, tuple[int, ...], int]) -> np.dtype[Any]:
+    """Fields of an observation; its tiles come first, where whole words can be written to them."""
+    first = fields.FIELD["tiles"]
+    named, size = {"tiles": (first.dtype, first.shape, 0)}, WINDOW_TILES + 1
+    for item in sorted(fields.FIELDS, key=lambda item: -np.dtype(item.dtype).itemsize):
+        if item is not first:
+            named[item.name] = (item.dtype, item.shape, size)
+            size += np.dtype(item.dtype).itemsize * int(np.prod(item.shape))
+    rows = [(item.name, *named[item.name]) for item in fields.FIELDS] + list(overlays)
+    names, dtypes, shapes, offsets = zip(*rows, strict=True)
+    parts = {
+        "names": list(names),
+        "formats": list(zip(dtypes, shapes, strict=True)),
+        "offsets": list(offsets),
+        "itemsize": -(-size // 8) * 8,
+    }
+    return np.dtype((np.record, np.dtype(parts, align=True)))  # type: ignore[call-overload]
+
+
+OBSERVATION = _observation()
+TILE_WORDS = WINDOW_TILES // 8
+WRITTEN = _observation(("tile_words", "u8", (TILE_WORDS,), 0))
+"""`OBSERVATION` as the kernels see it: all tiles but the last are there as words as well."""
 
 OUTCOME = _record(
     [

@@ -24,12 +24,14 @@ from voville_env.core.layout import (
     ITEMS,
     NO_SIGNAL,
     PAD,
+    TILE_WORDS,
     UNREACHABLE,
-    WINDOW_TILES,
 )
 
 PEERS = fields.PEER_ROWS
 CUES = fields.CUE_ROWS
+WINDOW = fields.WINDOW
+_BYTE = np.uint64(255)
 _FIRE = int(CueType.FIRE)
 _LATE = int(CueType.TIME_PRESSURE)
 _TALK = int(CueType.CONVERSATION)
@@ -131,14 +133,12 @@ def write_peer(config, state, agent, i, other, rows, k):
 
 
 @kernel
-def rank(state, count, key):
-    """Puts a key into the ascending list of those found so far; returns how many there are now."""
-    at = count
-    while at > 0 and state.ranks[at - 1] > key:
-        state.ranks[at] = state.ranks[at - 1]
-        at -= 1
-    state.ranks[at] = key
-    return count + 1
+def place_of(state, count, key):
+    """How many of the keys found are below a key: counted without a branch to guess wrongly."""
+    place = 0
+    for k in range(count):
+        place += 1 if state.ranks[k] < key else 0
+    return place
 
 
 @kernel
@@ -159,9 +159,13 @@ def write_peers(town, config, state, agent, i, rows, tiles):
             continue
         mark(dx, dy, tiles, fields.OCCUPIED)
         if j < people and same_context(town, agent.tile, other.tile):
-            count = rank(state, count, away << 4 | j)
-    for k in range(min(count, PEERS)):
-        write_peer(config, state, agent, i, state.agents[state.ranks[k] & 15], rows, k)
+            state.ranks[count] = away << 4 | j
+            count += 1
+    for k in range(count):
+        key = state.ranks[k]
+        place = place_of(state, count, key)
+        if place < PEERS:
+            write_peer(config, state, agent, i, state.agents[key & 15], rows, place)
     for k in range(count, PEERS):
         rows[k, 0] = rows[k, 1] = rows[k, 2] = rows[k, 5] = 0
         rows[k, 3] = rows[k, 4] = -1
@@ -232,11 +236,11 @@ def mark(dx, dy, tiles, flag):
 
 
 @kernel
-def write_tiles(town, state, agent, tiles):
-    """Copies the terrain around a person and marks items in sight."""
-    flat = tiles.reshape(WINDOW_TILES)
-    for k in range(WINDOW_TILES):
-        flat[k] = town.windows[agent.tile, k]
+def write_tiles(town, state, agent, words, tiles):
+    """Copies the terrain around a person, eight tiles at a time, and marks items in sight."""
+    for k in range(TILE_WORDS):
+        words[k] = town.windows[agent.tile, k]
+    tiles[WINDOW - 1, WINDOW - 1] = town.windows[agent.tile, TILE_WORDS] & _BYTE
     for k in range(ITEMS):
         item = state.item_tile[k]
         if item >= 0 and visible(town, agent.tile, item):
@@ -285,7 +289,7 @@ def observe(town, config, state, i, record):
     write_self(town, config, state, agent, record.self)
     write_routes(town, config, state, agent, record.routes)
     write_authority(town, config, state, agent, record.authority)
-    write_tiles(town, state, agent, record.tiles)
+    write_tiles(town, state, agent, record.tile_words, record.tiles)
     write_peers(town, config, state, agent, i, record.peer_behaviors, record.tiles)
     write_cues(town, config, state, agent, i, record.situational_cues, record.tiles)
     write_signal(town, config, state, agent, record.signal)
