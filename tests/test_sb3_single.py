@@ -17,7 +17,6 @@ from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_suppo
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
-import voville_env
 from voville_env.flat import flat_space
 from voville_env.parallel import VovilleEnv
 
@@ -27,9 +26,10 @@ LIMIT = 8
 
 def one() -> gymnasium.Env[Any, Any]:
     """One agent that is cut after eight steps; the run would go on for twelve."""
-    assert voville_env  # importing it registers the environments, in a spawned process too
-    made = gymnasium.make("Voville/FireEscape-v1", flat=True, window=(1, 48, 51))
-    return Monitor(TimeLimit(made, LIMIT))
+    # The prefix imports the package, which registers the id: a spawned process has not done so.
+    made = gymnasium.make("voville_env:Voville/FireEscape-v1", flat=True, window=(1, 48, 51))
+    limited: gymnasium.Env[Any, Any] = Monitor(TimeLimit(made, LIMIT))
+    return limited
 
 
 def dummy() -> VecEnv:
