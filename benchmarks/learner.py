@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +20,24 @@ EPOCHS = 4
 _SCENARIO = "fire_escape"
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    import torch
+
+    kept = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(kept)
+
+
 def measure_learner(seconds: float = 20.0) -> dict[str, Any]:
     """Times Stable-Baselines3's PPO on the town and on slots that return constants.
 
     Both loops run in turn, a rollout and its update at a time, so that a busy machine slows both
     alike. PPO is the library's own with `MlpPolicy`, 640 slots, about 4,096 steps a rollout in one
-    minibatch, and 4 epochs, on the CPU.
+    minibatch, and 4 epochs, on the CPU with one thread of torch: several compete with the town.
 
     Args:
         seconds: For how long, both loops together; at least one rollout of each is timed.
@@ -41,10 +55,11 @@ def measure_learner(seconds: float = 20.0) -> dict[str, Any]:
     town = _town()
     loops = {"town": _Loop(town), "constant": _Loop(constant_slots(SLOTS))}
     spent: dict[str, list[float]] = {name: [] for name in loops}
-    start = time.perf_counter()
-    while not spent["constant"] or time.perf_counter() - start < seconds:
-        for name, loop in loops.items():
-            spent[name].append(loop.run())
+    with _one_thread():
+        start = time.perf_counter()
+        while not spent["constant"] or time.perf_counter() - start < seconds:
+            for name, loop in loops.items():
+                spent[name].append(loop.run())
     middle = {name: float(np.median(times)) for name, times in spent.items()}
     steps = SLOTS * max(BATCH // SLOTS, 1)
     return {
