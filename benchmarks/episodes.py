@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,18 @@ class Job:
     def path(self) -> Path:
         """Where its log lies, or will."""
         return episode_path(Path(self.folder), self.key)
+
+
+def start_worker(path: list[str]) -> None:
+    """Prepares a worker process, which prints nothing.
+
+    It lives here and not beside the pool, whose module imports the statistics: a worker needs none.
+
+    Args:
+        path: Where the parent looks for modules, such as those of `module:factory` policies.
+    """
+    sys.path[:] = path
+    os.environ["VOVILLE_QUIET"] = "1"
 
 
 def play_episode(job: Job) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from voville_env.benchmarks.episodes import Job, play_episode
+from voville_env.benchmarks.episodes import Job, play_episode, start_worker
 from voville_env.benchmarks.folder import (
     MANIFEST,
     checked_manifest,
@@ -137,7 +136,7 @@ def _results(work: list[Job], jobs: int) -> Iterator[tuple[EpisodeKey, Result]]:
     play_episode_warm_up(work[0])
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_worker, initargs=(sys.path,)
+        jobs, mp_context=context, initializer=start_worker, initargs=(sys.path,)
     ) as pool:
         futures: dict[Future[dict[str, Any]], EpisodeKey] = {
             pool.submit(play_episode, job): job.key for job in work
@@ -145,12 +144,6 @@ def _results(work: list[Job], jobs: int) -> Iterator[tuple[EpisodeKey, Result]]:
         for future in as_completed(futures):
             raised = future.exception()
             yield futures[future], future.result() if raised is None else raised
-
-
-def _worker(path: list[str]) -> None:
-    """Workers look for `module:factory` policies where their parent does, silently."""
-    sys.path[:] = path
-    os.environ["VOVILLE_QUIET"] = "1"
 
 
 def play_episode_warm_up(job: Job) -> None:
