@@ -9,7 +9,9 @@ from typing import Any, Self
 import pytest
 
 from voville_env.benchmarks import runner
+from voville_env.benchmarks.episodes import Job
 from voville_env.benchmarks.suite import plan
+from voville_env.parallel import VovilleEnv
 
 
 class FakePool:
@@ -35,9 +37,9 @@ class FakePool:
 
 def order_of(folder: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> list[str]:
     suite = plan(["jaywalk"], ["lawful"], seeds=2, days=1)
-    work = [runner.Job(key, str(folder), suite) for key in suite.episodes()]
+    work = [Job(key, str(folder), suite) for key in suite.episodes()]
     order: list[str] = []
-    reset = runner.VovilleEnv.reset
+    reset = VovilleEnv.reset
 
     def counted(env: Any, *args: Any, **kwargs: Any) -> Any:
         order.append("compile")
@@ -45,7 +47,7 @@ def order_of(folder: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> list[s
 
     monkeypatch.setattr(FakePool, "order", order, raising=False)
     monkeypatch.setattr(runner, "ProcessPoolExecutor", FakePool)
-    monkeypatch.setattr(runner.VovilleEnv, "reset", counted)
+    monkeypatch.setattr(VovilleEnv, "reset", counted)
     played = list(runner._results(work, jobs))
     assert [key for key, _ in played] and len(played) == len(work)
     return order

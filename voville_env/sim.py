@@ -71,9 +71,8 @@ class TownSim:
         self.world = world
         self.batch = batch
         self.n_agents = len(world.agent_ids)
-        self.town: layout.Records = build_tables(
-            world.town, world.agent_ids, world.scenario.clock.steps_per_tick
-        )
+        self._bound: tuple[NDArray[Any], tuple[Any, ...]] | None = None
+        self.town = build_tables(world.town, world.agent_ids, world.scenario.clock.steps_per_tick)
         self.config: layout.Records = compile_config(
             world, window=window, terminal_goal=terminal_goal
         )
@@ -88,6 +87,16 @@ class TownSim:
         self.actions: NDArray[np.int8] = np.zeros((batch, self.n_agents), np.int8)
 
     @property
+    def town(self) -> layout.Records:
+        """`(1,)` record of dtype `layout.TOWN`: tables that several simulations may share."""
+        return self._town
+
+    @town.setter
+    def town(self, records: layout.Records) -> None:
+        self._town = records
+        self._bound = None
+
+    @property
     def observations(self) -> layout.Records:
         """`(B, N)` records of dtype `layout.OBSERVATION`; the core overwrites them."""
         return self._observations
@@ -95,7 +104,21 @@ class TownSim:
     @observations.setter
     def observations(self, records: layout.Records) -> None:
         self._observations = records
-        self._written: layout.Records = records.view(layout.WRITTEN)
+        self._bound = None
+
+    def _bind(self) -> tuple[NDArray[Any], tuple[Any, ...]]:
+        """The `mode` of the configurations and the arguments of the core, made once.
+
+        Numba takes forty microseconds a call to tell what a `recarray` is, and none for an array.
+        """
+        arguments: tuple[Any, ...] = (
+            *(self.town, self.config, self.state, self.actions),
+            *(self.observations.view(layout.WRITTEN), self.outcomes, self.events),
+        )
+        if not getattr(numba.config, "DISABLE_JIT", False):
+            arguments = tuple(records.view(np.ndarray) for records in arguments)
+        self._bound = layout.plain(self.config)["mode"], arguments
+        return self._bound
 
     def set_window(self, window: Window | None) -> None:
         """Changes the focus window for the next reset.
@@ -137,17 +160,9 @@ class TownSim:
         if self._threads > 1:
             limit = getattr(numba.config, "NUMBA_NUM_THREADS")  # noqa: B009 - set at run time
             numba.set_num_threads(min(self._threads, limit))
-        self.config["mode"] = mode
-        call(
-            self._run_batch,
-            self.town,
-            self.config,
-            self.state,
-            self.actions,
-            self._written,
-            self.outcomes,
-            self.events,
-        )
+        modes, arguments = self._bound or self._bind()
+        modes[...] = mode
+        call(self._run_batch, *arguments)
 
     def advance_idle(self, until: int) -> int:
         """Waits until a tick, or until somebody has something to decide; for a batch of one.

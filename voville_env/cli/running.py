@@ -30,7 +30,7 @@ class RunOptions:
     Attributes:
         out: The run folder; a new one unless given.
         resume: Whether to go on with the run in it.
-        jobs: Worker processes; one a core unless given.
+        jobs: Worker processes; one a core, at most 8, unless given.
         options: Settings for the policies that take them.
         backbone: Who answers.
         chat: What was said of a chat backbone.
@@ -56,7 +56,7 @@ def run_options(
         bool, typer.Option("--resume", help="Go on with the run in --out, as it was planned.")
     ] = False,
     jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; one a core unless given.")
+        int | None, typer.Option(help="Worker processes; one a core, at most 8, unless given.")
     ] = None,
     option: Annotated[
         list[str] | None,
