@@ -27,6 +27,8 @@ def check_action(agent: str, value: Any) -> int:
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
+    if type(value) is int and 0 <= value < N_ACTIONS:
+        return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         number = int(value)
         if 0 <= number < N_ACTIONS:
