@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from voville_env.core import codes, coding, fields
 from voville_env.core.coding import Block, Coding, Floats, Part
-from voville_env.core.flattening import Flattener, fits, make_flattener
+from voville_env.core.flattening import Flattener, bytes_of_records, fits, make_flattener
 from voville_env.core.layout import plain
 from voville_env.errors import InvalidValueError
 
@@ -254,12 +254,17 @@ def flatten(
     Raises:
         InvalidValueError: If a field is missing or has another shape, or `out` does not fit.
     """
+    compiled = _compiled()
+    octets = bytes_of_records(observation) if isinstance(observation, np.ndarray) else None
+    if compiled is not None and octets is not None and out is None:
+        made = np.empty((*np.shape(observation), FLAT_SIZE), np.float32)
+        compiled.write_bytes(octets, made.reshape(-1, FLAT_SIZE))
+        return made
     seen = _fields_of(observation)
     leading = seen["self"].shape[:-1]
     made = np.empty((*leading, FLAT_SIZE), np.float32) if out is None else _fitting(out, leading)
     if made.size == 0:
         return made
-    compiled = _compiled()
     if compiled is not None and fits(seen):
         whole = made if made.flags.c_contiguous else np.empty(made.shape, np.float32)
         compiled.write(seen, whole.reshape(-1, FLAT_SIZE))

@@ -35,7 +35,7 @@ Info = dict[str, Any]
 OPTIONS = ("window",)
 RENDER_MODES = ("ansi",)
 _FIELDS = tuple(build_space().spaces)
-_VIEWS = ("_records", "_outcomes", "_raw", "_told", "_terms", "_flags")
+_VIEWS = ("_records", "_outcomes", "_own", "_raw", "_told", "_terms", "_flags")
 
 
 class VovilleEnv(ParallelEnv[str, Any, Any]):
@@ -108,7 +108,8 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         """Plain views of the buffers: a `recarray` costs a microsecond at each access."""
         self._records = plain(self._sim.observations)
         self._outcomes = plain(self._sim.outcomes)
-        self._raw = self._records[0].view(f"V{self._records.itemsize}")
+        self._own: NDArray[Any] = self._records[0]
+        self._raw = self._own.view(f"V{self._records.itemsize}")
         self._told = _told(self._records[0])
         self._terms = list(self._outcomes["terms"][0])
         self._flags = [self._outcomes[key][0] for key in ("reward", "terminated", "truncated")]
@@ -135,6 +136,11 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
     def sim(self) -> TownSim:
         """The simulation below: for runners, metrics and renderers, not for policies."""
         return self._sim
+
+    @property
+    def records(self) -> NDArray[Any]:
+        """`(N,)` records of dtype `core.layout.OBSERVATION`, which only the core may write."""
+        return self._own
 
     def observation_space(self, agent: str) -> spaces.Dict:
         """The observation space of an agent, the same object each time.

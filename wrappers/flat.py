@@ -11,6 +11,7 @@ from pettingzoo import ParallelEnv
 from voville_env.actions import N_ACTIONS
 from voville_env.errors import InvalidValueError
 from voville_env.flat import flat_space, flatten
+from voville_env.parallel import VovilleEnv
 from voville_env.wrappers.parallel_observation import Native, ParallelObservation
 
 
@@ -56,6 +57,14 @@ class ParallelFlat(ParallelObservation):
             A vector and a mask of its own.
         """
         return {self._vector: flatten(native), "action_mask": native["action_mask"].copy()}
+
+    def _told(self, native: dict[str, Native], actions: dict[str, Any]) -> dict[str, Any]:
+        """All of a town's vectors in one pass, which takes little longer than one agent's."""
+        if type(self.env) is not VovilleEnv or len(native) < len(self._spaces):
+            return super()._told(native, actions)
+        records = self.env.records
+        rows = zip(native, flatten(records), records["action_mask"].copy(), strict=True)
+        return {agent: {self._vector: told, "action_mask": mask} for agent, told, mask in rows}
 
 
 class SeededFlat(ParallelFlat):

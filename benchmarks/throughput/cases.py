@@ -14,6 +14,7 @@ from voville_env.benchmarks.throughput.timing import Case, stepping
 from voville_env.parallel import VovilleEnv
 from voville_env.scenario import load_world
 from voville_env.sim import TownSim
+from voville_env.wrappers.flat import ParallelFlat
 
 BATCHES = (1, 16, 256, 4096)
 SHARED = 16
@@ -144,23 +145,12 @@ def flat_dict_api() -> Case:
     Returns:
         The case.
     """
-    from voville_env.flat import flatten
-
-    env = VovilleEnv(SCENARIO, window=WINDOW, copy=False)
-    names = env.possible_agents
-    step = _dict_steps(env)
-
-    def advance() -> int:
-        done = step()
-        records = env.sim.observations[0]
-        vectors, masks = flatten(records), records["action_mask"].copy()
-        {name: {"observation": vectors[i], "action_mask": masks[i]} for i, name in enumerate(names)}
-        return done
-
-    return stepping("dict API, flat vectors", 1, advance)
+    town = VovilleEnv(SCENARIO, window=WINDOW, copy=False)
+    return stepping("dict API, flat vectors", 1, _dict_steps(town, ParallelFlat(town)))
 
 
-def _dict_steps(env: VovilleEnv) -> Callable[[], int]:
+def _dict_steps(town: VovilleEnv, seen: ParallelFlat | None = None) -> Callable[[], int]:
+    env = seen or town
     names = env.possible_agents
     table = random_actions(1, len(names))[:, 0].tolist()
     moves = [dict(zip(names, row, strict=True)) for row in table]
@@ -172,7 +162,7 @@ def _dict_steps(env: VovilleEnv) -> Callable[[], int]:
         if not env.agents:
             env.reset(seed=0)
         env.step(moves[count % _TABLE])
-        env.sim.state["event_count"] = 0
+        town.sim.state["event_count"] = 0
         count += 1
         return len(names)
 

@@ -47,9 +47,17 @@ class Flattener:
             seen: Field name to array `(..., *shape)` of the dtype that records have.
             out: `(n, floats)` float32, C-contiguous; `n` observations in the order of `seen`.
         """
+        self.write_bytes(as_bytes(seen, self.names), out)
+
+    def write_bytes(self, octets: NDArray[np.uint8], out: Floats) -> None:
+        """Writes vectors.
+
+        Args:
+            octets: `(n, bytes of a record)`, C-contiguous.
+            out: `(n, floats)` float32, C-contiguous.
+        """
         from voville_env.core.compile import call
 
-        octets = as_bytes(seen, self.names)
         octets.flags.writeable = False  # the kernel is compiled for arrays that are only read
         call(self.kernel, octets, octets.view(np.int16), self.plan, self.lows, self.tables, out)
 
@@ -143,6 +151,20 @@ def fits(seen: Mapping[str, NDArray[Any]]) -> bool:
         True if `Flattener.write` may be called.
     """
     return all(array.dtype == _FIELDS[name][0].base for name, array in seen.items())
+
+
+def bytes_of_records(records: NDArray[Any]) -> NDArray[np.uint8] | None:
+    """The bytes of observation records, without a copy.
+
+    Args:
+        records: Any array.
+
+    Returns:
+        `(n, bytes of a record)`, or None where these are other records, or not one after another.
+    """
+    if records.dtype != OBSERVATION or not records.flags.c_contiguous:
+        return None
+    return records.view(np.ndarray).reshape(-1).view(np.uint8).reshape(-1, _SIZE)
 
 
 def as_bytes(seen: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[np.uint8]:
