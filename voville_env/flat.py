@@ -255,11 +255,12 @@ def flatten(
         InvalidValueError: If a field is missing or has another shape, or `out` does not fit.
     """
     compiled = _compiled()
-    octets = bytes_of_records(observation) if isinstance(observation, np.ndarray) else None
-    if compiled is not None and octets is not None and out is None:
-        made = np.empty((*np.shape(observation), FLAT_SIZE), np.float32)
-        compiled.write_bytes(octets, made.reshape(-1, FLAT_SIZE))
-        return made
+    if compiled is not None and out is None and isinstance(observation, np.ndarray):
+        octets = bytes_of_records(observation)
+        if octets is not None:
+            made = np.empty((*observation.shape, FLAT_SIZE), np.float32)
+            compiled.write_bytes(octets, made.reshape(-1, FLAT_SIZE))
+            return made
     seen = _fields_of(observation)
     leading = seen["self"].shape[:-1]
     made = np.empty((*leading, FLAT_SIZE), np.float32) if out is None else _fitting(out, leading)

@@ -160,9 +160,10 @@ def bytes_of_records(records: NDArray[Any]) -> NDArray[np.uint8] | None:
         records: Any array.
 
     Returns:
-        `(n, bytes of a record)`, or None where these are other records, or not one after another.
+        `(n, bytes of a record)`, or None where these are other records, not one after another, or
+        none at all.
     """
-    if records.dtype != OBSERVATION or not records.flags.c_contiguous:
+    if records.dtype != OBSERVATION or records.size == 0 or not records.flags.c_contiguous:
         return None
     return records.view(np.ndarray).reshape(-1).view(np.uint8).reshape(-1, _SIZE)
 
