@@ -153,9 +153,12 @@ def _fill_steps(town: Town, record: layout.Records) -> None:
     table = rules.movement_table()
     carried, arrow = _street_rules(town)
     signal = signal_of_tiles(town)
-    terrain = town.terrain.ravel()
+    kinds = [Terrain(code) for code in town.terrain.ravel().tolist()]
+    building = record.building.tolist()
+    # Attributes of a record are slow to find: these are looked up once.
+    verbs, bits_of, entries, against = record.verb, record.bits, record.entry, record.wrong_way
     record.in_force[:] = rules.EVERYWHERE | (carried & rules.TRAFFIC)
-    record.entry[:] = layout.NO_SIGNAL
+    entries[:] = layout.NO_SIGNAL
     for tile in range(TILES):
         x, y = tile % WIDTH, tile // WIDTH
         for direction in Direction:
@@ -163,26 +166,23 @@ def _fill_steps(town: Town, record: layout.Records) -> None:
             if not (0 <= column < WIDTH and 0 <= line < HEIGHT):
                 continue
             end = line * WIDTH + column
-            step = table[Terrain(int(terrain[tile])), Terrain(int(terrain[end]))]
-            walls = record.building[tile] != record.building[end] and not _joined(
-                terrain, tile, end
-            )
+            step = table[kinds[tile], kinds[end]]
+            walls = building[tile] != building[end] and not _joined(kinds[tile], kinds[end])
             if step.verb is Verb.NONE or walls:
                 continue
-            record.verb[tile, direction] = step.verb
+            verbs[tile, direction] = step.verb
             bits = step.bits & (carried[end] | rules.EVERYWHERE)
             if arrow[end] == -1 or arrow[end] != (direction + 2) % 4:
                 bits &= ~(1 << Rule.ONE_WAY)
-            record.wrong_way[tile, direction] = bits >> Rule.ONE_WAY & 1
+            against[tile, direction] = bits >> Rule.ONE_WAY & 1
             if bits >> Rule.RED_LIGHT & 1:
-                record.entry[tile, direction] = signal[end]
-            record.bits[tile, direction] = bits & ~(1 << Rule.RED_LIGHT)
+                entries[tile, direction] = signal[end]
+            bits_of[tile, direction] = bits & ~(1 << Rule.RED_LIGHT)
 
 
-def _joined(terrain: NDArray[np.uint8], tile: int, end: int) -> bool:
+def _joined(first: Terrain, second: Terrain) -> bool:
     """Whether a door joins two tiles of different buildings, one of them outdoors."""
     indoors = (Terrain.FLOOR, Terrain.PRIVATE_FLOOR, *_DOORS)
-    first, second = Terrain(int(terrain[tile])), Terrain(int(terrain[end]))
     return (first in _DOORS and second not in indoors) or (
         second in _DOORS and first not in indoors
     )
