@@ -175,7 +175,7 @@ def test_no_tile_of_the_town_shows_the_signal_of_another_crossing() -> None:
     env = voville_env.parallel_env("fire_escape")
     tables: Any = env.sim.town[0]
     padded = np.zeros((74, 74), np.uint8)
-    padded[5:69, 5:69] = tables.window.reshape(74, 74)[5:69, 5:69]
+    padded[5:69, 5:69] = tables.terrain.reshape(64, 64)
     shown = 0
     for tile in np.flatnonzero(tables.near_signal < int(tables.n_signals)).tolist():
         x, y = tile % 64, tile // 64
