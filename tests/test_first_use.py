@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import voville_env
+
 TINY = """
 import numba
 
@@ -103,6 +105,9 @@ def test_the_cache_of_somebody_else_is_refused(place: Path) -> None:
 
 @needs_root
 def test_a_user_without_a_name_can_compile() -> None:
+    sources = Path(voville_env.__file__).resolve()
+    if any(not folder.stat().st_mode & 0o001 for folder in sources.parents):
+        pytest.skip("the package lies in a folder that is closed to other users")
     become = "numba.njit(lambda x: x + 1)(1)\n"  # loads what root's Python may hide from others
     become += f"import os; os.setgid({NAMELESS}); os.setuid({NAMELESS})\n"
     code = START.replace("folder =", become + "folder =")
