@@ -7,7 +7,7 @@ import copy
 import hashlib
 import json
 import platform
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from voville_env.core.codes import RewardTerm, Route
 from voville_env.errors import InvalidValueError
-from voville_env.events import FORMAT, Event, EventDecoder, finite
+from voville_env.events import FORMAT, Event, finite
 from voville_env.parallel import VovilleEnv
 from voville_env.policy import Actions, Infos, Observations, Policy
 from voville_env.scenario import World
@@ -37,14 +37,17 @@ POLICY_RECORDS = (
 _PACKAGES = ("voville", "numpy", "numba")
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """Versions that decide what an episode looks like.
+
+    Args:
+        packages: Whose.
 
     Returns:
         Package versions, and Python's.
     """
     found = {"python": platform.python_version()}
-    for name in _PACKAGES:
+    for name in packages:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -193,13 +196,7 @@ class EpisodePlayer:
         self._steps_per_tick = spec.clock.steps_per_tick
         self._ticks_per_day = spec.clock.ticks_per_day
         self._last_tick = spec.ticks
-        self._decoder = EventDecoder(
-            env.world.town,
-            env.world.agent_ids,
-            [confederate.id for confederate in spec.confederates],
-            [officer.id for officer in spec.officers],
-            spec.clock.ticks_per_day,
-        )
+        self._decoder = env.world.event_decoder()
         self._digits: list[str] = []
         self._seen: tuple[int, Observations] = (0, {})
         self._totals = np.zeros((len(env.possible_agents), 1 + len(RewardTerm)))

@@ -31,7 +31,6 @@ from voville_env.core.codes import (
     rules_in,
 )
 from voville_env.errors import CapacityError, InvalidValueError
-from voville_env.events import EventDecoder
 from voville_env.observation import to_context
 from voville_env.parallel import VovilleEnv
 from voville_env.scenario import load_world
@@ -91,14 +90,7 @@ class Stage:
         return rules_in(int(self.person(first).violated_step))
 
     def drain(self) -> None:
-        spec = self.env.world.scenario
-        decoder = EventDecoder(
-            self.env.world.town,
-            self.env.possible_agents,
-            [c.id for c in spec.confederates],
-            [o.id for o in spec.officers],
-            spec.clock.ticks_per_day,
-        )
+        decoder = self.env.world.event_decoder()
         self.log += decoder.decode(self.env.drain_events())
 
     def until(self, tick: int) -> None:

@@ -28,7 +28,6 @@ from voville_env.benchmarks.throughput.timing import (
     run_for,
 )
 from voville_env.cli.throughput import _print
-from voville_env.core.layout import WRITTEN
 from voville_env.errors import InvalidValueError
 from voville_env.scenario import load_world
 from voville_env.sim import TownSim
@@ -87,10 +86,7 @@ def test_kernels_one_by_one_are_the_step_of_the_core() -> None:
         ends = (step + 1) % int(whole.config[0].steps_per_tick) == 0
         for phase in phases.PHASES:
             if ends or not phase.each_tick:
-                phase.run(
-                    *(parted.town, parted.config, parted.state, parted.actions),
-                    *(parted.observations.view(WRITTEN), parted.outcomes, parted.events),
-                )
+                phase.run(*parted.arguments)
                 phases.advance_clock(phase, parted.state)
         for name in ("state", "observations", "outcomes", "events"):
             assert getattr(whole, name).tobytes() == getattr(parted, name).tobytes(), (step, name)

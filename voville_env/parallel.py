@@ -475,13 +475,8 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
     def __getstate__(self) -> dict[str, Any]:
         """A copy in mid-episode goes on from the same state."""
         kept = {k: v for k, v in self.__dict__.items() if k not in _VIEWS}
-        kept["_sim"] = self._sim_state()
+        kept["_sim"] = self._sim.arrays()
         return kept
-
-    def _sim_state(self) -> dict[str, Any]:
-        sim = self._sim
-        names = ("config", "state", "observations", "outcomes", "events", "actions")
-        return {name: np.array(getattr(sim, name)) for name in names}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Restores a copy; the town's tables are built anew."""
@@ -490,8 +485,7 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
         self.__dict__.update(kept)
         self.world = with_loaded_map(self.world)
         self._sim = TownSim(self.world)
-        for name, array in arrays.items():
-            getattr(self._sim, name)[...] = array
+        self._sim.restore(arrays)
         self._open_views()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VovilleEnv:
@@ -504,8 +498,7 @@ class VovilleEnv(ParallelEnv[str, Any, Any]):
                 setattr(twin, key, copy.deepcopy(value, memo))
         twin.world = world
         twin._sim = TownSim(world)
-        for name, array in self._sim_state().items():
-            getattr(twin._sim, name)[...] = array
+        twin._sim.restore(sim.arrays())
         twin._sim.town = sim.town
         twin._open_views()
         return twin

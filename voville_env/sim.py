@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numba
@@ -163,6 +164,28 @@ class TownSim:
         modes, arguments = self._bound or self._bind()
         modes[...] = mode
         call(self._run_batch, *arguments)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What the core's functions take: town, config, state, actions and what they write."""
+        return (self._bound or self._bind())[1]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that a run in progress consists of, copied.
+
+        Returns:
+            Arrays by name, for `restore`.
+        """
+        return {name: np.array(getattr(self, name)) for name in _RUN}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Goes on with a run from what `arrays` gave.
+
+        Args:
+            arrays: Of a simulation of the same scenario and batch.
+        """
+        for name, array in arrays.items():
+            getattr(self, name)[...] = array
 
     def advance_idle(self, until: int) -> int:
         """Waits until a tick, or until somebody has something to decide; for a batch of one.
@@ -327,6 +350,7 @@ class TownSim:
 
 
 _LAST_TICK = 1_000_000_000
+_RUN = ("config", "state", "observations", "outcomes", "events", "actions")
 _STARTING = (
     *("fire_tile", "fire_severity", "fire_from", "fire_until", "item_tile", "item_owner"),
     *("signal_red", "signal_green", "signal_start"),

@@ -19,7 +19,6 @@ from voville_env.core.codes import DX, DY, Action, Instruction, Route, Rule, Ter
 from voville_env.core.fields import OCCUPIED, TERRAIN_MASK, WINDOW
 from voville_env.core.layout import Records
 from voville_env.errors import InvalidValueError, invalid
-from voville_env.events import EventDecoder
 from voville_env.policy import BasePolicy, Policy, installed, load_policy, policy_variant
 from voville_env.scenario import World
 from voville_env.scenario.briefing import make_briefing
@@ -164,14 +163,7 @@ class PolicyOthers:
         self._world = world
         own = getattr(type(self._policy), "observe", None)
         self.hears = own is not None and own is not BasePolicy.observe
-        spec = world.scenario
-        self._decoder = EventDecoder(
-            world.town,
-            world.agent_ids,
-            [confederate.id for confederate in spec.confederates],
-            [officer.id for officer in spec.officers],
-            spec.clock.ticks_per_day,
-        )
+        self._decoder = world.event_decoder()
 
     def begin(self, seed: int) -> None:
         """Starts an episode.

@@ -24,7 +24,7 @@ from voville_env.benchmarks.play import header, versions
 from voville_env.core.codes import RewardTerm
 from voville_env.core.layout import EVENT
 from voville_env.errors import VovilleError
-from voville_env.events import Event, EventDecoder, finite
+from voville_env.events import Event, finite
 from voville_env.parallel import VovilleEnv
 from voville_env.policy import BasePolicy
 from voville_env.scenario import World, load_world
@@ -173,19 +173,12 @@ class Recording:
         yield self._end()
 
     def _ticks(self, world: World) -> Iterator[Event]:
-        spec = world.scenario
-        decoder = EventDecoder(
-            world.town,
-            world.agent_ids,
-            [confederate.id for confederate in spec.confederates],
-            [officer.id for officer in spec.officers],
-            spec.clock.ticks_per_day,
-        )
+        decoder = world.event_decoder()
         step = taken = 0
         ways = iter(self.header["ways"])
         for until, tick, count in self.header["drained"]:
             acted = "".join(map(str, self.actions[step:until].ravel().tolist()))
-            day, within = divmod(tick, spec.clock.ticks_per_day)
+            day, within = divmod(tick, world.scenario.clock.ticks_per_day)
             if acted.strip("0"):
                 yield {"type": "actions", "day": day + 1, "tick": within, "a": acted}
             events: Any = self.events[taken : taken + count].view(np.recarray)

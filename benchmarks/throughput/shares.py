@@ -9,7 +9,6 @@ import numpy as np
 
 from voville_env.benchmarks.throughput import cases, phases
 from voville_env.benchmarks.throughput.timing import interleave, ratio
-from voville_env.core.layout import WRITTEN
 from voville_env.scenario import load_world
 from voville_env.sim import TownSim
 
@@ -110,10 +109,7 @@ class _Play:
         sim = self.sim
         sim.actions[:] = actions
         sim.state["event_count"] = 0
-        arguments = (
-            *(sim.town, sim.config, sim.state, sim.actions),
-            *(sim.observations.view(WRITTEN), sim.outcomes, sim.events),
-        )
+        arguments = sim.arguments
         ends = (int(sim.state[0].step) + 1) % int(sim.config[0].steps_per_tick) == 0
         for k, phase in enumerate(phases.PHASES):
             if phase.each_tick and not ends:

@@ -60,8 +60,24 @@ Resume = Annotated[
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write logs for TensorBoard.")]
 
 
-@train_app.command("ppo")
-def train_ppo(
+_AFTERWARDS = """
+
+Ctrl-C saves what was learned so far. The weights are played by `--policy ppo:OUT/weights.npz`.
+"""
+
+
+@train_app.command(
+    "ppo",
+    help="PPO, as in Stable-Baselines3: what is impossible may be tried in training, and fails."
+    + _AFTERWARDS,
+)
+@train_app.command(
+    "maskable-ppo",
+    help="PPO with masks, as in sb3-contrib: what is physically impossible is never tried."
+    + _AFTERWARDS,
+)
+def train_shared_policy(
+    context: typer.Context,
     scenario: Scenario = "fire_escape",
     variation: Variation = "wide",
     total_steps: TotalSteps = None,
@@ -77,35 +93,9 @@ def train_ppo(
     resume: Resume = False,
     tensorboard: TensorBoard = False,
 ) -> None:
-    """PPO, as in Stable-Baselines3: what is impossible may be tried in training, and fails.
-
-    Ctrl-C saves what was learned so far. The weights are played by `--policy ppo:OUT/weights.npz`.
-    """
-    _train(**(locals() | {"algorithm": "ppo"}))
-
-
-@train_app.command("maskable-ppo")
-def train_maskable_ppo(
-    scenario: Scenario = "fire_escape",
-    variation: Variation = "wide",
-    total_steps: TotalSteps = None,
-    envs: Envs = None,
-    window: Windows = None,
-    seed: Seed = 0,
-    threads: Threads = None,
-    torch_threads: TorchThreads = None,
-    reward: Reward = None,
-    set_: Setting = None,
-    checkpoint_steps: Checkpoints = None,
-    out: Out = None,
-    resume: Resume = False,
-    tensorboard: TensorBoard = False,
-) -> None:
-    """PPO with masks, as in sb3-contrib: what is physically impossible is never tried.
-
-    Ctrl-C saves what was learned so far. The weights are played by `--policy ppo:OUT/weights.npz`.
-    """
-    _train(**(locals() | {"algorithm": "maskable-ppo"}))
+    """Trains by the algorithm that the command is named after."""
+    asked = locals()
+    _train(algorithm=asked.pop("context").info_name, **asked)
 
 
 @train_app.command("penalty-sweep")

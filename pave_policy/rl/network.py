@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voville_env.core.codes import Action
+from voville_env.core.mixing import mix
 
 ACTIONS = len(Action)
 Floats = NDArray[np.float32]
@@ -123,12 +124,5 @@ def lots(seed: int, agents: NDArray[np.uint64], when: NDArray[np.uint64]) -> NDA
     """
     key = np.full(len(agents), seed % 2**64, np.uint64)
     for part in (agents, when):
-        key = _mixed(_mixed(key) ^ part)
+        key = mix(mix(key) ^ part)
     return (key >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    key = key + np.uint64(0x9E3779B97F4A7C15)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))

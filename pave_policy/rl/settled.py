@@ -41,6 +41,19 @@ def open_to(observation: Mapping[str, NDArray[Any]], masks: NDArray[Any]) -> NDA
     Returns:
         `(..., 10)` bool.
     """
+    return only_waiting(settled(observation), masks)
+
+
+def only_waiting(still: NDArray[np.bool_], masks: NDArray[Any]) -> NDArray[np.bool_]:
+    """Takes everything but WAIT from those who are settled.
+
+    Args:
+        still: `(...)` who is settled.
+        masks: `(..., 10)` what is physically possible.
+
+    Returns:
+        `(..., 10)` bool.
+    """
     wait = np.arange(masks.shape[-1]) == Action.WAIT
-    found: NDArray[np.bool_] = masks.astype(np.bool_) & (wait | ~settled(observation)[..., None])
+    found: NDArray[np.bool_] = masks.astype(np.bool_) & (wait | ~still[..., None])
     return found

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel, ValidationError
 
 from voville_env.errors import ScenarioError, invalid
+from voville_env.events import EventDecoder
 from voville_env.scenario.faults import field_of, say
 from voville_env.scenario.schema import Persona, PersonaFile, Scenario
 from voville_env.town import Town, load_town
@@ -46,6 +47,21 @@ class World:
     def agent_ids(self) -> tuple[str, ...]:
         """Ids of the policy agents, in order."""
         return tuple(plan.id for plan in self.scenario.agents)
+
+    def event_decoder(self) -> EventDecoder:
+        """What turns the core's events of this world into records of the log.
+
+        Returns:
+            A decoder with the names of this town and these people.
+        """
+        spec = self.scenario
+        return EventDecoder(
+            self.town,
+            self.agent_ids,
+            [confederate.id for confederate in spec.confederates],
+            [officer.id for officer in spec.officers],
+            spec.clock.ticks_per_day,
+        )
 
     def digest(self) -> str:
         """Hash of scenario, town and people: part of every episode's key.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from voville_env.core import layout
 from voville_env.core.codes import WIDTH
+from voville_env.core.mixing import FIRST, GAMMA, SECOND, mix
 from voville_env.scenario.compile import compile_config
 from voville_env.scenario.load import World
 from voville_env.scenario.schema import AgentPlan, Scenario
@@ -24,25 +25,14 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 # The core's own streams are 1 to 4.
 _SHIFT, _ERRAND, _CROSSING, _FOCAL, _SIGNAL, _LATE, _FIRE, _SEAT, _POST = range(101, 110)
-_A = np.uint64(0xBF58476D1CE4E5B9)
-_B = np.uint64(0x94D049BB133111EB)
-_G = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _mix(value: Words) -> Words:
-    """The splitmix64 finaliser, as in `core.kernels.random`."""
-    z = value + _G
-    z = (z ^ (z >> np.uint64(30))) * _A
-    z = (z ^ (z >> np.uint64(27))) * _B
-    return z ^ (z >> np.uint64(31))
 
 
 def _words(seeds: Words, stream: int, rows: int, columns: int = 1) -> Words:
     """`(B, rows, columns)` words, each a function of its seed, stream, row and column alone."""
-    row = np.arange(rows, dtype=np.uint64)[:, None] * _A
-    column = np.arange(columns, dtype=np.uint64) * _B
-    word = _mix(seeds[:, None, None] ^ np.array([stream], np.uint64) * _G)
-    return _mix(_mix(word ^ row) ^ column)
+    row = np.arange(rows, dtype=np.uint64)[:, None] * FIRST
+    column = np.arange(columns, dtype=np.uint64) * SECOND
+    word = mix(seeds[:, None, None] ^ np.array([stream], np.uint64) * GAMMA)
+    return mix(mix(word ^ row) ^ column)
 
 
 def _within(words: Words, limits: tuple[int, int]) -> Ints:

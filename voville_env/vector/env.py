@@ -41,7 +41,6 @@ Flags = NDArray[np.bool_]
 Autoreset = Literal["next_step", "same_step", "disabled"]
 AUTORESET_MODES = ("next_step", "same_step", "disabled")
 OPTIONS = ("window", "reset_mask")
-_ARRAYS = ("config", "state", "observations", "outcomes", "events", "actions")
 _VIEWS = ("_records", "_raw", "_reward", "_terminated", "_truncated", "_terms", "_over")
 _FLAG_TYPES = {"rewards": np.float32, "terminations": np.bool_, "truncations": np.bool_}
 
@@ -461,7 +460,7 @@ class VovilleVectorEnv:
     def __getstate__(self) -> dict[str, Any]:
         """A copy in mid-episode goes on from the same state, with buffers of its own."""
         kept = {k: v for k, v in self.__dict__.items() if k not in (*_VIEWS, "_sim")}
-        kept["_arrays"] = {name: np.array(getattr(self._sim, name)) for name in _ARRAYS}
+        kept["_arrays"] = self._sim.arrays()
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -477,8 +476,7 @@ class VovilleVectorEnv:
         sim = TownSim(self.world, self.num_envs, threads=self._threads)
         if isinstance(self._buffers, np.ndarray):
             sim.observations = self._buffers
-        for name, array in arrays.items():
-            getattr(sim, name)[...] = array
+        sim.restore(arrays)
         return sim
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VovilleVectorEnv:

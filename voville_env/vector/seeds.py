@@ -8,20 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voville_env.core.mixing import FIRST, SECOND, mix
 from voville_env.errors import InvalidValueError
 from voville_env.parallel import check_seed
-
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-
-
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The splitmix64 finaliser; products wrap, as they should."""
-    words = words + _GAMMA
-    words = (words ^ (words >> np.uint64(30))) * _FIRST
-    words = (words ^ (words >> np.uint64(27))) * _SECOND
-    return words ^ (words >> np.uint64(31))
 
 
 def episode_seeds(
@@ -37,9 +26,9 @@ def episode_seeds(
     Returns:
         `(B,)` uint64.
     """
-    words = _mix(np.atleast_1d(base).astype(np.uint64))
-    words = _mix(words ^ (np.atleast_1d(index).astype(np.uint64) + np.uint64(1)) * _FIRST)
-    return _mix(words ^ (np.atleast_1d(episode).astype(np.uint64) + np.uint64(1)) * _SECOND)
+    words = mix(np.atleast_1d(base).astype(np.uint64))
+    words = mix(words ^ (np.atleast_1d(index).astype(np.uint64) + np.uint64(1)) * FIRST)
+    return mix(words ^ (np.atleast_1d(episode).astype(np.uint64) + np.uint64(1)) * SECOND)
 
 
 class SeedSource:

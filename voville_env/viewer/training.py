@@ -155,38 +155,3 @@ def _mean(
             of_training.setdefault(row["train_seed"], []).append(value)
     means = [math.fsum(values) / len(values) for values in of_training.values()]
     return summarise(means, limits=limits)
-
-
-def curves_figure(paths: Mapping[str, Path | str]) -> Figure:
-    """Learning curves: goals reached and return of an episode, by steps.
-
-    Args:
-        paths: `curve.csv` of each training, by its name in the legend.
-
-    Returns:
-        The figure.
-
-    Raises:
-        InvalidValueError: If a table is none, or there are none.
-        MissingExtraError: If matplotlib is not installed.
-    """
-    need(list(paths), "learning curves")
-    with drawing():
-        figure = canvas(10, 3.6)
-        left, right = figure.subplots(1, 2)
-        for number, (name, path) in enumerate(paths.items()):
-            rows = read_rows(path, ("steps", "return", "success"))
-            for axes, key in ((left, "success"), (right, "return")):
-                kept = [row for row in rows if row[key] is not None]
-                axes.plot(
-                    [(row["steps"] or 0) / 1e6 for row in kept],
-                    [row[key] or 0 for row in kept],
-                    color=OKABE_ITO[number % len(OKABE_ITO)],
-                    linestyle=("-", "--", "-.", ":")[number % 4],
-                    label=name,
-                )
-                axes.set_xlabel("steps of single agents (millions)")
-        rate_axis(left, "goals reached ÷ given, in training")
-        right.set_ylabel("return of a person's episode")
-        left.legend(loc="best")
-    return figure

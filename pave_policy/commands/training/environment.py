@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from pave_policy.commands.training.config import TrainConfig, Window, world_of
 from pave_policy.commands.training.tally import Tally
-from pave_policy.rl.settled import settled
-from voville_env.core.codes import Action
+from pave_policy.rl.settled import only_waiting, settled
 from voville_env.scenario.suites import suite_of
 from voville_env.vector import VovilleVectorEnv
 
@@ -77,9 +76,7 @@ class TalliedVectorEnv(VovilleVectorEnv):
         Returns:
             `(B, N, 10)`: those that are physically possible, and for settled people WAIT alone.
         """
-        wait = np.arange(len(Action)) == Action.WAIT
-        open_: NDArray[np.bool_] = super().action_masks() & (wait | ~self._settled[..., None])
-        return open_
+        return only_waiting(self._settled, super().action_masks())
 
 
 def make_env(config: TrainConfig) -> tuple[VecEnv, list[TalliedVectorEnv]]:

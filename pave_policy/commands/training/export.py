@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from pave_policy.commands.training.config import TrainConfig, world_of
 from pave_policy.rl.checkpoint import network_of
 from pave_policy.rl.network import Activation
 from pave_policy.rl.weight_file import Metadata, save_weights
+from voville_env.benchmarks.play import versions
 from voville_env.scenario import load_world
 from voville_env.scenario.load import scenario_variant
 from voville_env.scenario.suites import suite_of
@@ -51,21 +50,6 @@ def _metadata(model: Any, config: TrainConfig, command: str, curve: Curve) -> Me
         rewards=world.scenario.rewards.model_dump(),
         settings=config.model_dump(mode="json", exclude={"scenario", "algorithm", "rewards"}),
         command=command,
-        versions=versions(),
+        versions=versions(_PACKAGES),
         curve=list(curve),
     )
-
-
-def versions() -> dict[str, str]:
-    """Versions that decide what a training makes.
-
-    Returns:
-        Package versions, and Python's.
-    """
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found

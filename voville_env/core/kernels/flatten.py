@@ -15,7 +15,6 @@ LAST = np.uint64(3)
 START = np.uint64(4)
 WIDTH = np.uint64(5)
 """Columns of a plan."""
-COLUMNS = 6
 WIDE = 12
 """Floats copied for every number that becomes more than two: a fixed count is quicker, and those
 too many are overwritten by the numbers after it."""

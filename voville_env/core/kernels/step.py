@@ -1,5 +1,7 @@
 """The order of a step. `step_one` is one step of one environment; `run_batch` is the way in."""
 
+from functools import cache
+
 import numba
 
 from voville_env.core.compile import kernel
@@ -180,6 +182,7 @@ def run_batch(town, config, state, actions, obs, out, events):
         run_one(town[0], config[b * varied], state[b], actions[b], obs[b], out[b], events[b])
 
 
+@cache
 def parallel_run_batch():
     """Compiles the twin of `run_batch` that spreads a batch over threads.
 
